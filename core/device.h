@@ -1,0 +1,105 @@
+/* device.h -- a backend's whole duty: one table of slots per device kind. core calls nothing else
+** of a device; a NULL slot means "unsupported" and is the answer of supports. Layer: core. */
+#ifndef lm_device_h
+#define lm_device_h
+
+#include "iter.h"
+#include "layout.h"
+#include "storage.h"
+
+typedef struct lm_cache lm_cache;
+
+/* A reduction. out has the rank of x with size 1 at the reduced dims (kept); positions likewise for
+** max and min with positions (storage NULL: not wanted). x is any view. */
+typedef struct {
+    lm_op op;      /* sum prod mean var std amax amin argmax argmin all any logsumexp max min */
+    uint32_t dims; /* bit d: dim d of x is reduced */
+    double correction;
+    luma_tensor out, positions, x;
+} lm_reduce;
+
+typedef struct {
+    lm_op op; /* cumsum softmax log_softmax */
+    int dim;
+    luma_tensor out, x;
+} lm_scan;
+
+/* Positions along dim. index holds values counted from index_base. Validity is checked before the
+** first write: LUMA_ERR_INDEX names the position. */
+typedef struct {
+    lm_op op; /* index_select gather take scatter scatter_add index_add index_copy */
+    int dim;
+    int index_base;
+    luma_tensor out;   /* written (scatter family: already a copy of x) */
+    luma_tensor x;     /* read: x of the gather family, src of the scatter family */
+    luma_tensor index; /* any integer dtype, any view */
+} lm_index;
+
+typedef struct {
+    int dim;
+    bool descending;
+    int64_t k; /* how many are wanted of each row */
+    int index_base;
+    luma_tensor values, positions, x; /* values or positions: storage NULL when not wanted */
+} lm_sort;
+
+typedef enum { LM_RANDOM_UNIFORM, LM_RANDOM_NORMAL, LM_RANDOM_INTEGER } lm_random_kind;
+typedef struct {
+    lm_random_kind kind;
+    luma_tensor out;       /* contiguous */
+    uint64_t seed, offset; /* offset counts 32-bit words */
+    int64_t lo, hi;        /* LM_RANDOM_INTEGER: inclusive */
+} lm_random;
+
+typedef struct lm_device lm_device;
+typedef struct {
+    const char *kind; /* "cpu", "cuda" */
+    /* raw memory under the cache: whole segments. NULL when there is none. */
+    void *(*raw_alloc)(lm_device *d, size_t nbytes);
+    void (*raw_free)(lm_device *d, void *p, size_t nbytes);
+    /* bytes between host and device; (cpu: memcpy) */
+    luma_status (*upload)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
+    luma_status (*download)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
+    luma_status (*synchronize)(luma_state *S, lm_device *d);
+    /* Does the row run in this compute dtype? */
+    bool (*supports)(lm_device *d, lm_op op, luma_dtype dtype);
+    /* families; tensors are on the device, shapes and dtypes already checked by core */
+    luma_status (*map)(luma_state *S, lm_device *d, lm_map *m);
+    /* dst and src have one shape; any layouts, any dtypes; no overlap */
+    luma_status (*copy)(luma_state *S, lm_device *d, const luma_tensor *dst,
+                        const luma_tensor *src);
+    luma_status (*reduce)(luma_state *S, lm_device *d, const lm_reduce *r);
+    luma_status (*scan)(luma_state *S, lm_device *d, const lm_scan *s);
+    luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);
+    luma_status (*index)(luma_state *S, lm_device *d, const lm_index *i);
+    /* mask: bool. count: how many hold. positions: int64 (count, ndim), contiguous */
+    luma_status (*count_nonzero)(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);
+    luma_status (*nonzero)(luma_state *S, lm_device *d, luma_tensor *positions,
+                           const luma_tensor *x, int index_base);
+    /* out (..., m, n) contiguous; a (..., m, k), b (..., k, n): same rank, batch dims expanded,
+    ** any strides, one dtype (k may be 0: zeros) */
+    luma_status (*matmul)(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
+                          const luma_tensor *b);
+    luma_status (*random)(luma_state *S, lm_device *d, const lm_random *r);
+} lm_device_ops;
+
+struct lm_device {
+    const lm_device_ops *ops;
+    char name[12]; /* "cpu", "cuda:0" */
+    int index;
+    lm_cache *cache;
+    uint64_t seed, offset; /* random numbers: position in words */
+    void *ctx;             /* the backend's own */
+};
+
+/* Registered by the binding's table of built-in devices before the first tensor. */
+luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const char *name, int index,
+                               void *ctx);
+/* "cpu", "cuda", "cuda:1"; NULL is the CPU. The error says what there is. */
+luma_status lm_device_find(luma_state *S, const char *name, lm_device **out);
+
+static inline lm_device *lm_cpu(luma_state *S) {
+    return S->devices[0];
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* iter.h -- the only n-dimensional loops of luma: broadcasts, merges dims, orders loops for
+** locality, splits over threads, converts dtypes block by block. Kernels see one dimension.
+** Layer: core. */
+#ifndef lm_iter_h
+#define lm_iter_h
+
+#include "op.h"
+#include "state.h"
+
+#define LM_ITER_MAX 6 /* operands */
+#define LM_BLOCK 1024 /* elements of a cast block; such a block of each operand fits L1 */
+
+/* One operand. Operand 0 is written, the others are read. */
+typedef struct {
+    char *data;                    /* first element; NULL: `value` holds it */
+    luma_dtype dtype;              /* as stored */
+    luma_dtype kernel;             /* as the kernel sees it; the iterator casts where they differ */
+    int64_t stride[LUMA_MAX_DIMS]; /* bytes; 0 where broadcast */
+    union {
+        int64_t i;
+        double d;
+        float f;
+        char bytes[8];
+    } value; /* one element of dtype `kernel`, for weak numbers */
+} lm_operand;
+
+/* Numbers of UNARY_P rows, in both forms. */
+typedef struct {
+    double d[2];
+    int64_t i[2];
+} lm_params;
+
+/* A kernel walks one dimension: n elements of every operand, p[k] += s[k] (bytes) each. */
+typedef void lm_map_fn(int64_t n, char *const *p, const int64_t *s, const lm_params *params);
+/* Converts n elements; strides in bytes. */
+typedef void lm_cast_fn(int64_t n, const char *x, int64_t sx, char *y, int64_t sy);
+
+typedef struct {
+    lm_op op;
+    luma_dtype compute; /* the kernel's row is table[op][compute] */
+    int noperands;
+    int ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+    lm_operand operand[LM_ITER_MAX];
+    lm_params params;
+} lm_map;
+
+/* Drops dims of size 1, orders dims by the strides of operand 0 then of the others (outermost
+** first), merges neighbours that all operands walk as one. The set of element tuples stays. */
+void lm_iter_plan(lm_map *m);
+/* Runs a planned map on the CPU. cast: [from][to] conversions. cost: rough work per element in
+** bytes of traffic, which decides how many threads help. Polls the interrupt flag. */
+luma_status lm_iter_run(luma_state *S, const lm_map *m, lm_map_fn *fn,
+                        lm_cast_fn *const (*cast)[LUMA_NDTYPES], int64_t cost);
+
+#endif

@@ -1,0 +1,284 @@
+/* luma.h -- the public C API of the tensor core. C11, usable from C++; no Lua, no CUDA.
+**
+** Conventions
+**   luma_state *S comes first. A call returns a status; the message lives in S (luma_message).
+**   Dims and positions are 0-based, negative dims count from the end.
+**   Outputs: `luma_tensor *out` is either LUMA_NEW (all zero: the call makes a new tensor) or a
+*live
+**   tensor of exactly the right shape, dtype and device, into which the result is written (it may
+**   overlap the inputs). On failure *out is as it was.
+**   A luma_tensor is a value that owns one reference to its storage: release each with
+*luma_release.
+**   Numbers stand for tensors where luma_number/luma_integer/luma_boolean values are passed: they
+**   own nothing and are weak in promotion. */
+#ifndef luma_h
+#define luma_h
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define LUMA_API __attribute__((visibility("default")))
+#else
+#define LUMA_API
+#endif
+
+#define LUMA_VERSION "0.1.0"
+#define LUMA_MAX_DIMS 8
+
+typedef enum {
+    LUMA_OK,
+    LUMA_ERR_ARGUMENT,    /* a value that makes no sense */
+    LUMA_ERR_SHAPE,       /* shapes that do not fit */
+    LUMA_ERR_DTYPE,       /* a dtype that the operation does not take */
+    LUMA_ERR_DEVICE,      /* tensors on two devices, or a device that is not there */
+    LUMA_ERR_INDEX,       /* an index out of range */
+    LUMA_ERR_ZERO,        /* integer division by zero */
+    LUMA_ERR_MEMORY,      /* out of memory */
+    LUMA_ERR_FILE,        /* a file that cannot be read or written, or is malformed */
+    LUMA_ERR_INTERRUPTED, /* the interrupt flag was raised */
+    LUMA_ERR_UNSUPPORTED  /* no kernel for this operation, dtype and device */
+} luma_status;
+
+typedef enum {
+    LUMA_BOOL,
+    LUMA_UINT8,
+    LUMA_INT8,
+    LUMA_INT16,
+    LUMA_INT32,
+    LUMA_UINT32,
+    LUMA_INT64,
+    LUMA_FLOAT8_E4M3,
+    LUMA_FLOAT16,
+    LUMA_BFLOAT16,
+    LUMA_FLOAT32,
+    LUMA_FLOAT64,
+    LUMA_NDTYPES
+} luma_dtype;
+
+typedef struct luma_state luma_state;
+typedef struct lm_storage lm_storage;
+
+/* A plain value. Strides and offset count elements; strides may be negative or zero. */
+typedef struct luma_layout {
+    int32_t ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+    int64_t stride[LUMA_MAX_DIMS];
+    int64_t offset;
+} luma_layout;
+
+/* A number with its kind: what a Lua number or boolean is to an operation. */
+typedef enum { LUMA_NOT_A_NUMBER, LUMA_IS_BOOL, LUMA_IS_INT, LUMA_IS_FLOAT } luma_number_kind;
+typedef struct luma_scalar {
+    luma_number_kind kind;
+    union {
+        int64_t i; /* LUMA_IS_BOOL (0 or 1), LUMA_IS_INT */
+        double d;  /* LUMA_IS_FLOAT */
+    } u;
+} luma_scalar;
+
+/* A tensor: layout over storage, or (storage NULL, number.kind set) a weak number. */
+typedef struct luma_tensor {
+    lm_storage *storage;
+    luma_dtype dtype;
+    luma_scalar number;
+    luma_layout layout;
+} luma_tensor;
+
+#ifdef __cplusplus
+#define LUMA_NEW luma_tensor()
+#else
+#define LUMA_NEW ((luma_tensor){0})
+#endif
+
+LUMA_API luma_tensor luma_number(double value);
+LUMA_API luma_tensor luma_integer(int64_t value);
+LUMA_API luma_tensor luma_boolean(bool value);
+
+/* ---- state ---------------------------------------------------------------------------------- */
+
+/* NULL when there is no memory. A state serves one thread at a time; states are independent. */
+LUMA_API luma_state *luma_open(void);
+LUMA_API void luma_close(luma_state *S); /* tensors must be released before */
+/* The message of the last failure, "" when there was none. Valid until the next call with S. */
+LUMA_API const char *luma_message(const luma_state *S);
+/* Which argument of the call was wrong: 1 is the first after outputs; 0 when none is to blame. */
+LUMA_API int luma_error_argument(const luma_state *S);
+/* Long operations poll *flag and stop with LUMA_ERR_INTERRUPTED while it is not 0. May be NULL. */
+LUMA_API void luma_set_interrupt(luma_state *S, volatile int *flag);
+/* 0 (the default) or 1: how positions are counted in index tensors and messages. */
+LUMA_API void luma_set_index_base(luma_state *S, int base);
+/* The dtype of float results of integers; float32 at first. Must be a float dtype. */
+LUMA_API luma_status luma_set_default_dtype(luma_state *S, luma_dtype dtype);
+LUMA_API luma_dtype luma_default_dtype(const luma_state *S);
+LUMA_API void luma_set_num_threads(int n); /* per process */
+LUMA_API int luma_num_threads(void);
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+LUMA_API void luma_release(luma_state *S, luma_tensor *x); /* leaves LUMA_NEW behind */
+/* *out shares x's storage with the same layout: one more reference. */
+LUMA_API void luma_share(luma_tensor *out, const luma_tensor *x);
+LUMA_API int64_t luma_numel(const luma_tensor *x);
+LUMA_API bool luma_is_contiguous(const luma_tensor *x);
+LUMA_API const char *luma_dtype_name(luma_dtype dtype);
+LUMA_API size_t luma_dtype_size(luma_dtype dtype);
+
+/* device: "cpu", "cuda:0", ...; NULL is "cpu". Contents are not set. */
+LUMA_API luma_status luma_empty(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
+                                luma_dtype dtype, const char *device);
+LUMA_API luma_status luma_full(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
+                               luma_scalar value, luma_dtype dtype, const char *device);
+/* Wraps host memory of nbytes without copying; deleter(ctx) runs when the last view is released. */
+LUMA_API luma_status luma_wrap(luma_state *S, luma_tensor *out, void *data, size_t nbytes, int ndim,
+                               const int64_t *shape, luma_dtype dtype, void (*deleter)(void *),
+                               void *ctx);
+/* Copies all elements in row-major order to or from host memory of exactly nbytes. */
+LUMA_API luma_status luma_read(luma_state *S, const luma_tensor *x, void *data, size_t nbytes);
+LUMA_API luma_status luma_write(luma_state *S, luma_tensor *x, const void *data, size_t nbytes);
+
+/* ---- operations: the rows of ops.def -------------------------------------------------------- */
+
+/* Elementwise and reductions; shapes broadcast, dtypes promote. What each computes: ops.def.
+** Reductions: n dims (0: all), keepdim leaves them with size 1. */
+#define LUMA_ROW1(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x);
+#define LUMA_ROW2(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     const luma_tensor *y);
+#define UNARY LUMA_ROW1
+#define TEST LUMA_ROW1
+#define BINARY LUMA_ROW2
+#define COMPARE LUMA_ROW2
+#define UNARY_P(name, ...)                                                                         \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     luma_scalar p, luma_scalar q);
+#define TERNARY(name, ...)                                                                         \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     const luma_tensor *y, const luma_tensor *z);
+#define REDUCE(name, ...)                                                                          \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x, int n, \
+                                     const int64_t *dims, bool keepdim);
+#include "ops.def"
+#undef LUMA_ROW1
+#undef LUMA_ROW2
+
+/* var and std with a correction other than 1. */
+LUMA_API luma_status luma_var_correction(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                         int n, const int64_t *dims, bool keepdim,
+                                         double correction);
+LUMA_API luma_status luma_std_correction(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                         int n, const int64_t *dims, bool keepdim,
+                                         double correction);
+
+/* Views: *out shares x's storage. */
+#define LUMA_VIEW(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     __VA_ARGS__)
+LUMA_VIEW(view, int ndim, const int64_t *shape);
+LUMA_VIEW(squeeze, int n, const int64_t *dims); /* n = 0: every dim of size 1 */
+LUMA_VIEW(unsqueeze, int64_t dim);
+LUMA_VIEW(transpose, int64_t dim1, int64_t dim2);
+LUMA_API luma_status luma_t(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_VIEW(permute, int n, const int64_t *dims);
+LUMA_VIEW(movedim, int n, const int64_t *source, int m, const int64_t *destination);
+LUMA_VIEW(select, int64_t dim, int64_t index);
+LUMA_VIEW(narrow, int64_t dim, int64_t start, int64_t length);
+/* first, first + step, ... `length` elements. */
+LUMA_VIEW(slice, int64_t dim, int64_t first, int64_t length, int64_t step);
+LUMA_VIEW(expand, int ndim, const int64_t *shape);
+LUMA_VIEW(diagonal, int64_t offset, int64_t dim1, int64_t dim2);
+LUMA_VIEW(unfold, int64_t dim, int64_t size, int64_t step);
+LUMA_VIEW(flip, int n, const int64_t *dims);
+LUMA_VIEW(as_strided, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset);
+LUMA_VIEW(unflatten, int64_t dim, int n, const int64_t *shape);
+LUMA_API luma_status luma_detach(luma_state *S, luma_tensor *out, const luma_tensor *x);
+/* Lists: luma_close_list releases. */
+typedef struct luma_list {
+    int n;
+    luma_tensor *items;
+} luma_list;
+LUMA_API void luma_close_list(luma_state *S, luma_list *list);
+LUMA_API luma_status luma_split(luma_state *S, luma_list *out, const luma_tensor *x, int n,
+                                const int64_t *sizes, int64_t dim);
+LUMA_API luma_status luma_chunk(luma_state *S, luma_list *out, const luma_tensor *x, int64_t n,
+                                int64_t dim);
+LUMA_API luma_status luma_unbind(luma_state *S, luma_list *out, const luma_tensor *x, int64_t dim);
+
+/* Copies and joins. reshape, flatten, contiguous share where they can. */
+LUMA_VIEW(reshape, int ndim, const int64_t *shape); /* one size may be -1 */
+LUMA_VIEW(flatten, int64_t first, int64_t last);
+LUMA_API luma_status luma_contiguous(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_API luma_status luma_force_contiguous(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_API luma_status luma_clone(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_API luma_status luma_cat(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
+                              int64_t dim);
+LUMA_API luma_status luma_stack(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
+                                int64_t dim);
+LUMA_VIEW(tile, int n, const int64_t *reps);
+LUMA_VIEW(roll, int n, const int64_t *shifts, int m, const int64_t *dims);
+LUMA_VIEW(pad, int n, const int64_t *widths, luma_scalar value);
+LUMA_VIEW(masked_fill, const luma_tensor *mask, const luma_tensor *value);
+LUMA_VIEW(to_dtype, luma_dtype dtype); /* shares when x has it */
+/* dst[...] = src, broadcast and cast; dst[...] = value. */
+LUMA_API luma_status luma_copy(luma_state *S, luma_tensor *dst, const luma_tensor *src);
+LUMA_API luma_status luma_fill(luma_state *S, luma_tensor *dst, luma_scalar value);
+
+/* Indexing. Index tensors: any integer dtype, values counted from the state's index base. */
+LUMA_VIEW(index_select, int64_t dim, const luma_tensor *index);
+LUMA_VIEW(gather, int64_t dim, const luma_tensor *index);
+LUMA_VIEW(take, const luma_tensor *index);
+LUMA_VIEW(masked_select, const luma_tensor *mask);
+LUMA_API luma_status luma_nonzero(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_VIEW(scatter, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+LUMA_VIEW(scatter_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+LUMA_VIEW(index_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+LUMA_VIEW(index_copy, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+
+/* Order, scans. Pairs write outs[0] values, outs[1] positions. */
+LUMA_API luma_status luma_max(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim,
+                              bool keepdim, const luma_tensor *x);
+LUMA_API luma_status luma_min(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim,
+                              bool keepdim, const luma_tensor *x);
+LUMA_API luma_status luma_sort(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                               int64_t dim, bool descending);
+LUMA_VIEW(argsort, int64_t dim, bool descending);
+LUMA_API luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t k,
+                               int64_t dim, bool largest);
+LUMA_VIEW(cumsum, int64_t dim);
+LUMA_VIEW(softmax, int64_t dim);
+LUMA_VIEW(log_softmax, int64_t dim);
+
+/* Matrix products: a (..., m, k), b (..., k, n) to (..., m, n). */
+LUMA_VIEW(matmul, const luma_tensor *b);
+LUMA_VIEW(mm, const luma_tensor *b);
+LUMA_VIEW(bmm, const luma_tensor *b);
+LUMA_VIEW(mv, const luma_tensor *v);
+LUMA_VIEW(dot, const luma_tensor *w);
+
+/* Values on the host. */
+LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x,
+                                const luma_tensor *y);
+LUMA_API luma_status luma_allclose(luma_state *S, bool *value, const luma_tensor *x,
+                                   const luma_tensor *y, double rtol, double atol, bool equal_nan);
+LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar *value);
+
+/* Random numbers (Philox 4x32-10 in cuRAND's order): fill x from the device's generator. */
+LUMA_API luma_status luma_manual_seed(luma_state *S, uint64_t seed); /* all devices */
+LUMA_API luma_status luma_rand(luma_state *S, luma_tensor *x);       /* [0, 1) */
+LUMA_API luma_status luma_randn(luma_state *S, luma_tensor *x);      /* mean 0, variance 1 */
+LUMA_API luma_status luma_randint(luma_state *S, luma_tensor *x, int64_t lo, int64_t hi);
+LUMA_API luma_status luma_get_rng_state(luma_state *S, const char *device, uint64_t *seed,
+                                        uint64_t *offset);
+LUMA_API luma_status luma_set_rng_state(luma_state *S, const char *device, uint64_t seed,
+                                        uint64_t offset);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

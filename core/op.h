@@ -1,0 +1,141 @@
+/* op.h -- operations as data: one entry of lm_ops per row of ops.def, and the call by name that
+** the binding uses. Layer: core. */
+#ifndef lm_op_h
+#define lm_op_h
+
+#include "dtype.h"
+
+typedef enum {
+#define LM_ENUM_ROW(name, ...) LM_OP_##name,
+#define UNARY LM_ENUM_ROW
+#define UNARY_P LM_ENUM_ROW
+#define TEST LM_ENUM_ROW
+#define BINARY LM_ENUM_ROW
+#define COMPARE LM_ENUM_ROW
+#define TERNARY LM_ENUM_ROW
+#define REDUCE LM_ENUM_ROW
+#define OP LM_ENUM_ROW
+#define VIEW LM_ENUM_ROW
+#define MAKE LM_ENUM_ROW
+#include "ops.def"
+#undef LM_ENUM_ROW
+    LM_NOPS
+} lm_op;
+
+typedef enum {
+    LM_ROW_UNARY,
+    LM_ROW_UNARY_P,
+    LM_ROW_TEST,
+    LM_ROW_BINARY,
+    LM_ROW_COMPARE,
+    LM_ROW_TERNARY,
+    LM_ROW_REDUCE,
+    LM_ROW_OP,
+    LM_ROW_VIEW,
+    LM_ROW_MAKE
+} lm_row;
+
+typedef enum {
+    LM_TAKES_NONE,
+    LM_TAKES_FLOATS,
+    LM_TAKES_NUMBERS,
+    LM_TAKES_INTS,
+    LM_TAKES_BITS,
+    LM_TAKES_ALL
+} lm_takes;
+
+typedef enum {
+    LM_GIVES_TENSOR, /* one tensor */
+    LM_GIVES_PAIR,   /* values and positions (the second may stay empty) */
+    LM_GIVES_VALUE,  /* a boolean */
+    LM_GIVES_LIST    /* a list of tensors */
+} lm_gives;
+
+/* Result dtype of a REDUCE row. */
+typedef enum {
+    LM_RESULT_SAME,
+    LM_RESULT_SUM,
+    LM_RESULT_FLOAT,
+    LM_RESULT_BOOL,
+    LM_RESULT_INDEX
+} lm_result_dtype;
+
+typedef struct {
+    const char *name;
+    lm_row row;
+    lm_takes takes;
+    lm_gives gives;
+    lm_result_dtype result; /* REDUCE rows */
+    const char *signature;  /* the grammar below */
+    const char *formula;    /* "" for OP, VIEW and MAKE rows */
+    const char *doc;
+    double lo, hi, ulp; /* domain of the specs; bound on the error of float results */
+} lm_op_info;
+
+extern const lm_op_info lm_ops[LM_NOPS];
+
+/* Signatures: "x, dim:dim?, {keepdim:bool}" -- parameters in order, options in braces.
+**   no type    a tensor
+**   operand    a tensor or a weak number
+**   index      an integer tensor (Lua also takes a list)
+**   mask       a bool tensor
+**   tensors    a list of tensors
+**   dim        a dim; newdim: a dim that does not exist yet (one more is in range)
+**   dims       a dim or a list of dims; empty: all
+**   position   a position along the dim before it (1-based in Lua)
+**   int number bool   one value; number keeps its kind (luma_scalar)
+**   shape      a list, or in Lua all remaining arguments; list: a list of integers
+**   sizes      an integer or a list of integers
+**   ?          may be absent */
+typedef enum {
+    LM_TYPE_TENSOR,
+    LM_TYPE_OPERAND,
+    LM_TYPE_INDEX,
+    LM_TYPE_MASK,
+    LM_TYPE_TENSORS,
+    LM_TYPE_DIM,
+    LM_TYPE_NEWDIM,
+    LM_TYPE_DIMS,
+    LM_TYPE_POSITION,
+    LM_TYPE_INT,
+    LM_TYPE_NUMBER,
+    LM_TYPE_BOOL,
+    LM_TYPE_SHAPE,
+    LM_TYPE_LIST,
+    LM_TYPE_SIZES
+} lm_type;
+
+#define LM_MAX_PARAMS 6
+typedef struct {
+    char name[16];
+    lm_type type;
+    bool optional; /* '?' or an option */
+    bool option;   /* stands in the options table */
+} lm_param;
+
+/* Parses a signature into at most LM_MAX_PARAMS parameters; returns their number. */
+int lm_signature_parse(const char *signature, lm_param *params);
+
+/* One argument of lm_op_call, read by the parameter's type. All memory is the caller's. */
+typedef struct {
+    bool given;
+    int n;                      /* of list or tensors */
+    const luma_tensor *tensor;  /* TENSOR, OPERAND (also weak numbers), INDEX, MASK */
+    const luma_tensor *tensors; /* TENSORS */
+    int64_t i;                  /* DIM, NEWDIM, POSITION (0-based), INT, BOOL */
+    luma_scalar number;         /* NUMBER */
+    const int64_t *list;        /* DIMS, SHAPE, LIST, SIZES */
+} lm_arg;
+
+/* Runs a row of any kind but MAKE. outs: `nouts` places, LUMA_NEW or a tensor to fill; PAIR rows
+*use
+** two, LIST rows as many as they need (*nouts says how many were made). VALUE rows set *value. */
+luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor *outs, int *nouts, bool *value,
+                       const lm_arg *args);
+/* The in-place form: writes into args[0], whose dtype and shape stay. */
+luma_status lm_op_call_inplace(luma_state *S, lm_op op, luma_tensor *self, const lm_arg *args);
+/* Whether a row has an in-place form: elementwise rows that keep the dtype, and OP rows whose
+** result has the shape and dtype of their first tensor. */
+bool lm_op_has_inplace(lm_op op);
+
+#endif

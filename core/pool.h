@@ -1,0 +1,20 @@
+/* pool.h -- the worker threads of the process: locked, lazily started, dropped in a forked child.
+** Layer: core; knows nothing of tensors. */
+#ifndef lm_pool_h
+#define lm_pool_h
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Runs fn(ctx, lo, hi) over [0, n) cut into pieces of about `grain` (a multiple of it, but the
+** last), on the caller's thread and the workers. Each thread starts on its own contiguous range and
+** steals when done. Small work (n <= grain), a nested call and a second host thread run serially.
+** fn must not fail: it notes failures in ctx. */
+void lm_parallel(int64_t n, int64_t grain, void (*fn)(void *ctx, int64_t lo, int64_t hi),
+                 void *ctx);
+
+/* Number of threads lm_parallel may use: LUMA_THREADS, else the CPUs this process may run on. */
+int lm_pool_threads(void);
+void lm_pool_set_threads(int n);
+
+#endif

@@ -1,0 +1,65 @@
+/* state.h -- what luma_state holds, and how errors are made. Layer: core. */
+#ifndef lm_state_h
+#define lm_state_h
+
+#include "dtype.h"
+
+#define LM_MAX_DEVICES 17 /* cpu and sixteen more */
+#define LM_MESSAGE_SIZE 1024
+
+struct lm_device;
+
+struct luma_state {
+    struct lm_device *devices[LM_MAX_DEVICES]; /* [0] is the CPU */
+    int ndevices;
+    int index_base; /* 0 in C, 1 in Lua */
+    luma_dtype default_dtype;
+    volatile int *interrupt; /* may be NULL */
+    int argument;            /* of the last failure, 1-based; 0: none */
+    char message[LM_MESSAGE_SIZE];
+    /* Copies per path, for the specs: which way contiguous, cat and assignment went. */
+    struct {
+        int64_t shared, memcpy, copy2d, strided;
+    } copies;
+    /* Test hook: when >= 0, counts down at every allocation and fails the one that finds 0. */
+    int64_t fail_after;
+};
+
+/* Every failure goes through here. Formats the message and returns `status`.
+** argument: 1-based position in the C call after the outputs, 0 when none is to blame.
+** Beyond printf: nothing. Write shapes with lm_shape_text, dims with lm_pos. */
+luma_status lm_fail(luma_state *S, luma_status status, int argument, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* A 0-based position as the user of S counts. */
+static inline int64_t lm_pos(const luma_state *S, int64_t i) {
+    return i + S->index_base;
+}
+/* "[2 x 3]" into buffer (returned); "[]" for 0-d. */
+typedef struct {
+    char text[LUMA_MAX_DIMS * 22 + 4];
+} lm_text;
+const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape);
+
+static inline bool lm_interrupted(const luma_state *S) {
+    return S->interrupt && *S->interrupt;
+}
+luma_status lm_fail_interrupted(luma_state *S);
+
+/* a * b and a + b of sizes; false when they do not fit into int64. */
+static inline bool lm_mul_fits(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool lm_add_fits(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+/* Number of elements of a shape, each >= 0; false when it or its bytes pass 2^62. */
+bool lm_numel_fits(int ndim, const int64_t *shape, luma_dtype dtype, int64_t *numel);
+
+#define LM_TRY(call)                                                                               \
+    do {                                                                                           \
+        luma_status lm_try_ = (call);                                                              \
+        if (lm_try_ != LUMA_OK) return lm_try_;                                                    \
+    } while (0)
+
+#endif

@@ -1,0 +1,65 @@
+/* tensor.h -- what operations share: tensors from layouts, results, argument checks. Layer: core.
+ */
+#ifndef lm_tensor_h
+#define lm_tensor_h
+
+#include "device.h"
+
+static inline lm_device *lm_device_of(const luma_tensor *x) {
+    return x->storage->device;
+}
+static inline bool lm_is_number(const luma_tensor *x) {
+    return x->storage == NULL && x->number.kind != LUMA_NOT_A_NUMBER;
+}
+/* First element of x. */
+static inline char *lm_data(const luma_tensor *x) {
+    return x->storage->data + x->layout.offset * (int64_t)lm_dtype_size(x->dtype);
+}
+
+/* A new contiguous tensor, contents not set. *out is overwritten on success only. */
+luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, luma_dtype dtype,
+                          int ndim, const int64_t *shape);
+/* *out becomes a view of x with this layout (one more reference); checks the extent. */
+luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                           const luma_layout *layout);
+
+/* The one way an operation makes its result. Usage:
+**     lm_result r;
+**     LM_TRY(lm_result_open(S, &r, out, device, dtype, ndim, shape, inputs, ninputs, flags));
+**     status = kernel(..., &r.work, ...);
+**     return lm_result_close(S, &r, status);
+** open: out LUMA_NEW: r.work is new. Else checks shape, dtype, device and self-overlap of *out;
+*r.work
+** is *out itself, or a new tensor when an input overlaps it (copied into *out at close).
+** LM_RESULT_ALIGNED: the kernel reads element i of an input only before it writes element i, so an
+** input with out's very layout is no obstacle. LM_RESULT_CONTIGUOUS: work must be contiguous. */
+#define LM_RESULT_ALIGNED 1
+#define LM_RESULT_CONTIGUOUS 2
+typedef struct {
+    luma_tensor *out;
+    luma_tensor work;
+    bool owned; /* work is new: moves to out, or is copied and released */
+} lm_result;
+luma_status lm_result_open(luma_state *S, lm_result *r, luma_tensor *out, lm_device *device,
+                           luma_dtype dtype, int ndim, const int64_t *shape,
+                           const luma_tensor *const *inputs, int ninputs, int flags);
+luma_status lm_result_close(luma_state *S, lm_result *r, luma_status status);
+
+/* An error unless all real tensors are on one device (0-d CPU tensors and numbers go anywhere);
+** *device is that one. */
+luma_status lm_same_device(luma_state *S, const luma_tensor *const *xs, int n, lm_device **device);
+/* dst[...] = src, which is broadcast and cast; any layouts; overlap behaves as if src were copied
+** first. Checks offset and extent against both storages before a byte moves. (copy.c) */
+luma_status lm_copy(luma_state *S, luma_tensor *dst, const luma_tensor *src);
+luma_status lm_fill(luma_state *S, luma_tensor *dst, luma_scalar value);
+/* The result x in dtype: shared when it already has it. (copy.c) */
+luma_status lm_cast(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype);
+/* The one element of a 0-d or one-element tensor on the host. */
+luma_status lm_item(luma_state *S, const luma_tensor *x, luma_scalar *out);
+/* Runs an elementwise row; ins may hold weak numbers. (map.c) */
+luma_status lm_map_call(luma_state *S, lm_op op, luma_tensor *out, int nin,
+                        const luma_tensor *const *ins, const luma_scalar *params);
+luma_status lm_map_inplace(luma_state *S, lm_op op, luma_tensor *self, int nin,
+                           const luma_tensor *const *ins, const luma_scalar *params);
+
+#endif

@@ -1,0 +1,40 @@
+/* level.h -- the CPU's instruction set levels. Every file of cpu/level/ is compiled once per level
+** with everything static but one const table, LM_TABLE(family); cpu/level.c lists the tables and
+** picks a level once. Layer: kernels/cpu. */
+#ifndef lm_level_h
+#define lm_level_h
+
+#include "iter.h"
+
+#define LM_PASTE_(a, b) a##_##b
+#define LM_PASTE(a, b) LM_PASTE_(a, b)
+#define LM_TABLE(family) LM_PASTE(lm_##family, LM_LEVEL)
+
+/* cpu/level/elementwise.c: NULL where the row has no kernel for the dtype. Only compute dtypes. */
+typedef struct {
+    lm_map_fn *map[LM_NOPS][LUMA_NDTYPES];
+} lm_elementwise_kernels;
+
+/* cpu/level/cast.c: [from][to], every pair; the diagonal copies. */
+typedef struct {
+    lm_cast_fn *cast[LUMA_NDTYPES][LUMA_NDTYPES];
+} lm_cast_kernels;
+
+/* Every family adds its table type above and a line here. X(table type, name) */
+#define LM_FAMILIES(X)                                                                             \
+    X(lm_elementwise_kernels, elementwise)                                                         \
+    X(lm_cast_kernels, cast)
+
+typedef struct {
+    const char *name; /* "base", "avx2", "avx512" */
+#define LM_FIELD(type, name) const type *name;
+    LM_FAMILIES(LM_FIELD)
+#undef LM_FIELD
+} lm_level;
+
+/* The level that runs: the best of this machine, or what LUMA_CPU names. Fixed at the first call;
+** NULL when LUMA_CPU names a level that is not there (lm_level_problem then says which are). */
+const lm_level *lm_level_now(void);
+const char *lm_level_problem(void);
+
+#endif
