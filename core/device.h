@@ -95,6 +95,7 @@ struct lm_device {
 /* Registered by the binding's table of built-in devices before the first tensor. */
 luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const char *name, int index,
                                void *ctx);
+void lm_device_close(luma_state *S, lm_device *d);
 /* "cpu", "cuda", "cuda:1"; NULL is the CPU. The error says what there is. */
 luma_status lm_device_find(luma_state *S, const char *name, lm_device **out);
 

@@ -128,8 +128,8 @@ typedef struct {
 } lm_arg;
 
 /* Runs a row of any kind but MAKE. outs: `nouts` places, LUMA_NEW or a tensor to fill; PAIR rows
-*use
-** two, LIST rows as many as they need (*nouts says how many were made). VALUE rows set *value. */
+ *use
+ ** two, LIST rows as many as they need (*nouts says how many were made). VALUE rows set *value. */
 luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor *outs, int *nouts, bool *value,
                        const lm_arg *args);
 /* The in-place form: writes into args[0], whose dtype and shape stay. */

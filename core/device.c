@@ -1,0 +1,49 @@
+/* device.c -- the devices of a state, found by name. Layer: core. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache.h"
+
+luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const char *name, int index,
+                               void *ctx) {
+    if (S->ndevices == LM_MAX_DEVICES)
+        return lm_fail(S, LUMA_ERR_DEVICE, 0, "too many devices: at most %d", LM_MAX_DEVICES);
+    lm_device *d = calloc(1, sizeof *d);
+    if (d) {
+        d->ops = ops;
+        d->index = index;
+        d->ctx = ctx;
+        strncpy(d->name, name, sizeof d->name - 1);
+        d->cache = lm_cache_open(d);
+    }
+    if (!d || !d->cache) {
+        free(d);
+        return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    }
+    S->devices[S->ndevices++] = d;
+    return LUMA_OK;
+}
+
+void lm_device_close(luma_state *S, lm_device *d) {
+    (void)S;
+    lm_cache_close(d->cache);
+    free(d);
+}
+
+luma_status lm_device_find(luma_state *S, const char *name, lm_device **out) {
+    if (!name) name = "cpu";
+    for (int i = 0; i < S->ndevices; i++) {
+        lm_device *d = S->devices[i];
+        /* "cuda" alone is the first of its kind */
+        if (strcmp(d->name, name) == 0 || strcmp(d->ops->kind, name) == 0) {
+            *out = d;
+            return LUMA_OK;
+        }
+    }
+    if (strncmp(name, "cuda", 4) == 0 && (name[4] == '\0' || name[4] == ':'))
+        return lm_fail(S, LUMA_ERR_DEVICE, 0, "no device '%.20s': this build has no CUDA backend",
+                       name);
+    return lm_fail(S, LUMA_ERR_DEVICE, 0, "no device '%.40s': there is 'cpu'", name);
+}

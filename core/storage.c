@@ -1,0 +1,54 @@
+/* storage.c -- the only owner of bytes: reference counts, foreign memory, small blocks. Layer:
+ * core. */
+#include "storage.h"
+
+#include <stdlib.h>
+
+#include "cache.h"
+#include "device.h"
+
+/* The failure injection of specs: true when this allocation is to fail. */
+static bool fail_now(luma_state *S) {
+    return S->fail_after >= 0 && S->fail_after-- == 0;
+}
+
+luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_storage **out) {
+    lm_storage *st = fail_now(S) ? NULL : lm_cache_storage(device, nbytes);
+    if (!st) return lm_cache_fail(S, device, nbytes);
+    *out = st;
+    return LUMA_OK;
+}
+
+luma_status lm_storage_wrap(luma_state *S, lm_device *device, void *data, size_t nbytes,
+                            void (*deleter)(void *), void *ctx, lm_storage **out) {
+    lm_storage *st = fail_now(S) ? NULL : malloc(sizeof *st);
+    if (!st) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    *st = (lm_storage){.refs = 1,
+                       .nbytes = nbytes,
+                       .data = data,
+                       .device = device,
+                       .foreign = true,
+                       .deleter = deleter,
+                       .ctx = ctx};
+    *out = st;
+    return LUMA_OK;
+}
+
+lm_storage *lm_storage_retain(lm_storage *st) {
+    __atomic_add_fetch(&st->refs, 1, __ATOMIC_RELAXED);
+    return st;
+}
+
+void lm_storage_release(lm_storage *st) {
+    if (!st) return;
+    /* The only owner needs no read-modify-write. */
+    if (__atomic_load_n(&st->refs, __ATOMIC_ACQUIRE) != 1 &&
+        __atomic_sub_fetch(&st->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    if (st->foreign) {
+        if (st->deleter) st->deleter(st->ctx);
+        free(st);
+    } else {
+        lm_cache_release(st);
+    }
+}
