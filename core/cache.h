@@ -1,6 +1,6 @@
 /* cache.h -- the caching allocator of a device: segments and blocks over its raw memory, in the
 ** manner of PyTorch's. Serves one thread at a time, as the state that owns the device. Layer: core.
- */
+*/
 #ifndef lm_cache_h
 #define lm_cache_h
 

@@ -61,6 +61,10 @@ typedef struct {
     luma_status (*upload)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
     luma_status (*download)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
     luma_status (*synchronize)(luma_state *S, lm_device *d);
+    /* One number as an element of dtype, as casts do (rounds, saturates, wraps), and back. Host
+    ** memory; slots of the CPU device only. */
+    void (*encode)(luma_dtype dtype, luma_scalar number, void *element);
+    luma_scalar (*decode)(luma_dtype dtype, const void *element);
     /* Does the row run in this compute dtype? */
     bool (*supports)(lm_device *d, lm_op op, luma_dtype dtype);
     /* families; tensors are on the device, shapes and dtypes already checked by core */

@@ -43,6 +43,7 @@ typedef struct {
     int64_t shape[LUMA_MAX_DIMS];
     lm_operand operand[LM_ITER_MAX];
     lm_params params;
+    bool planned; /* already one contiguous dim: lm_iter_plan has nothing to do */
 } lm_map;
 
 /* Drops dims of size 1, orders dims by the strides of operand 0 then of the others (outermost

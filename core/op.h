@@ -46,6 +46,7 @@ typedef enum {
 
 typedef enum {
     LM_GIVES_TENSOR, /* one tensor */
+    LM_GIVES_TWIN,   /* one tensor of the first one's shape and dtype: has an in-place form */
     LM_GIVES_PAIR,   /* values and positions (the second may stay empty) */
     LM_GIVES_VALUE,  /* a boolean */
     LM_GIVES_LIST    /* a list of tensors */
@@ -127,12 +128,13 @@ typedef struct {
     const int64_t *list;        /* DIMS, SHAPE, LIST, SIZES */
 } lm_arg;
 
-/* Runs a row of any kind but MAKE. outs: `nouts` places, LUMA_NEW or a tensor to fill; PAIR rows
- *use
- ** two, LIST rows as many as they need (*nouts says how many were made). VALUE rows set *value. */
-luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor *outs, int *nouts, bool *value,
+/* Runs a row of any kind but MAKE and lists. outs: two places, each LUMA_NEW or a tensor to fill;
+** *nouts says how many were made. VALUE rows set *value and make none. */
+luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[2], int *nouts, bool *value,
                        const lm_arg *args);
-/* The in-place form: writes into args[0], whose dtype and shape stay. */
+/* Runs a row that gives LM_GIVES_LIST; release with luma_close_list. */
+luma_status lm_op_call_list(luma_state *S, lm_op op, luma_list *list, const lm_arg *args);
+/* The in-place form: writes into self, which is args[0] too; its dtype and shape stay. */
 luma_status lm_op_call_inplace(luma_state *S, lm_op op, luma_tensor *self, const lm_arg *args);
 /* Whether a row has an in-place form: elementwise rows that keep the dtype, and OP rows whose
 ** result has the shape and dtype of their first tensor. */

@@ -1,0 +1,409 @@
+/* map.c -- elementwise rows: which dtype, which shape, which device; then the device's map slot.
+** Layer: core. */
+#include <math.h>
+#include <string.h>
+
+#include "tensor.h"
+
+/* What a call comes to before memory is asked for. */
+typedef struct {
+    lm_op op;
+    int nin, ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+    luma_dtype dtype;  /* in which the inputs meet */
+    luma_dtype result; /* of the output */
+    lm_device *device;
+    bool flat; /* every tensor is contiguous and has the result's shape */
+} plan;
+
+static bool is_shift(lm_op op) {
+    return op == LM_OP_lshift || op == LM_OP_rshift;
+}
+
+/* ---- dtypes ---- */
+
+static luma_dtype raised(const luma_state *S, luma_dtype dtype, luma_scalar number) {
+    int kind = number.kind == LUMA_IS_FLOAT ? LM_KIND_FLOAT
+               : number.kind == LUMA_IS_INT ? LM_KIND_INT
+                                            : LM_KIND_BOOL;
+    if (kind <= lm_dtypes[dtype].kind) return dtype;
+    return kind == LM_KIND_FLOAT ? S->default_dtype : LUMA_INT64;
+}
+
+/* Tensors meet by the promotion table; numbers raise the kind only. The mask of a TERNARY row stays
+** out. Without any tensor numbers are default floats. */
+static luma_dtype meet(const luma_state *S, lm_op op, int nin, const luma_tensor *const *ins,
+                       const luma_scalar *params) {
+    bool any = false;
+    luma_dtype dtype = S->default_dtype;
+    int first = lm_ops[op].row == LM_ROW_TERNARY;
+    for (int i = first; i < nin; i++) {
+        if (!ins[i]->storage) continue;
+        dtype = any ? lm_dtype_promote(dtype, ins[i]->dtype) : ins[i]->dtype;
+        any = true;
+    }
+    for (int i = first; i < nin; i++) {
+        if (lm_is_number(ins[i]) && !(is_shift(op) && i == 1))
+            dtype = raised(S, dtype, ins[i]->number);
+    }
+    if (op == LM_OP_affine) {
+        for (int i = 0; i < 2; i++)
+            dtype = raised(S, dtype, params[i]);
+    }
+    return dtype;
+}
+
+static luma_status row_dtype(luma_state *S, lm_op op, luma_dtype met, luma_dtype *out) {
+    int kind = lm_dtypes[met].kind;
+    switch (lm_ops[op].takes) {
+    case LM_TAKES_FLOATS:
+        *out = kind == LM_KIND_FLOAT ? met : S->default_dtype;
+        return LUMA_OK;
+    case LM_TAKES_NUMBERS:
+        *out = kind == LM_KIND_BOOL ? LUMA_INT64 : met;
+        return LUMA_OK;
+    case LM_TAKES_INTS:
+        if (kind != LM_KIND_INT)
+            return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: integers expected", lm_dtypes[met].name);
+        break;
+    case LM_TAKES_BITS:
+        if (kind == LM_KIND_FLOAT)
+            return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: bool or integers expected",
+                           lm_dtypes[met].name);
+        break;
+    default:
+        break;
+    }
+    *out = met;
+    return LUMA_OK;
+}
+
+static luma_dtype result_dtype(lm_op op, luma_dtype dtype) {
+    return lm_ops[op].row == LM_ROW_COMPARE || lm_ops[op].row == LM_ROW_TEST ? LUMA_BOOL : dtype;
+}
+
+/* ---- shapes ---- */
+
+static luma_status shape_of(luma_state *S, plan *p, const luma_tensor *const *ins) {
+    const luma_tensor *first = NULL;
+    p->flat = true;
+    p->ndim = 0;
+    for (int i = 0; i < p->nin; i++) {
+        const luma_tensor *x = ins[i];
+        if (!x->storage) continue;
+        if (!first) {
+            first = x;
+            p->ndim = x->layout.ndim;
+            memcpy(p->shape, x->layout.shape, (size_t)p->ndim * sizeof *p->shape);
+        } else if (!lm_layout_same_shape(&x->layout, &first->layout)) {
+            p->flat = false;
+            int64_t shape[LUMA_MAX_DIMS];
+            int ndim;
+            luma_status status = lm_shape_broadcast(S, p->ndim, p->shape, x->layout.ndim,
+                                                    x->layout.shape, &ndim, shape);
+            if (status != LUMA_OK) {
+                S->argument = i + 1;
+                return status;
+            }
+            p->ndim = ndim;
+            memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
+        }
+        if (p->flat && !lm_layout_is_contiguous(&x->layout)) p->flat = false;
+    }
+    return LUMA_OK;
+}
+
+static luma_status check_mask(luma_state *S, lm_op op, const luma_tensor *mask) {
+    if (lm_ops[op].row != LM_ROW_TERNARY || (mask->storage && mask->dtype == LUMA_BOOL))
+        return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: a bool mask expected",
+                   mask->storage ? lm_dtypes[mask->dtype].name : "a number");
+}
+
+static luma_status make_plan(luma_state *S, plan *p, lm_op op, int nin,
+                             const luma_tensor *const *ins, const luma_scalar *params) {
+    p->op = op;
+    p->nin = nin;
+    LM_TRY(check_mask(S, op, ins[0]));
+    LM_TRY(lm_same_device(S, ins, nin, &p->device));
+    LM_TRY(row_dtype(S, op, meet(S, op, nin, ins, params), &p->dtype));
+    p->result = result_dtype(op, p->dtype);
+    LM_TRY(shape_of(S, p, ins));
+    if (!p->device->ops->supports(p->device, op, (luma_dtype)lm_dtypes[p->dtype].compute))
+        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no kernel for %s on %s",
+                       lm_dtypes[p->dtype].name, p->device->name);
+    return LUMA_OK;
+}
+
+/* ---- numbers ---- */
+
+/* A number as an element of dtype `kernel`, rounded to dtype first. Into integers it must fit. */
+static luma_status encode(luma_state *S, luma_scalar v, luma_dtype dtype, luma_dtype kernel,
+                          int argument, bool exempt, void *element) {
+    const lm_device_ops *cpu = lm_cpu(S)->ops;
+    const lm_dtype_info *info = &lm_dtypes[dtype];
+    if (v.kind != LUMA_IS_FLOAT && info->kind == LM_KIND_INT) {
+        int64_t i = v.u.i;
+        if (exempt) i = i > 127 ? 127 : i < -1 ? -1 : i; /* any count past the width is alike */
+        if (i < info->imin || i > info->imax)
+            return lm_fail(S, LUMA_ERR_DTYPE, argument, "%lld does not fit into %s", (long long)i,
+                           info->name);
+        v.u.i = i;
+    }
+    cpu->encode(dtype, v, element);
+    if (dtype != kernel) cpu->encode(kernel, cpu->decode(dtype, element), element);
+    return LUMA_OK;
+}
+
+static void set_param(lm_params *p, int i, luma_scalar v) {
+    p->d[i] = v.kind == LUMA_IS_FLOAT ? v.u.d : (double)v.u.i;
+    p->i[i] = v.kind == LUMA_IS_FLOAT ? 0 : v.u.i;
+}
+
+/* Bounds of clamp over integers: absent or out of range ones do not bound. */
+static luma_status clamp_bound(luma_state *S, luma_scalar v, luma_dtype dtype, int i,
+                               lm_params *out) {
+    const lm_dtype_info *info = &lm_dtypes[dtype];
+    int64_t bound = i ? info->imax : info->imin;
+    if (v.kind == LUMA_IS_FLOAT) {
+        if (v.u.d != v.u.d || (isfinite(v.u.d) && floor(v.u.d) != v.u.d))
+            return lm_fail(S, LUMA_ERR_DTYPE, 2 + i, "%g: a whole number expected for %s", v.u.d,
+                           info->name);
+        if (v.u.d >= 0x1p63)
+            v = (luma_scalar){LUMA_IS_INT, {INT64_MAX}};
+        else if (v.u.d <= -0x1p63)
+            v = (luma_scalar){LUMA_IS_INT, {INT64_MIN}};
+        else
+            v = (luma_scalar){LUMA_IS_INT, {(int64_t)v.u.d}};
+    }
+    if (v.kind != LUMA_NOT_A_NUMBER) bound = v.u.i;
+    if (bound < info->imin) bound = info->imin;
+    if (bound > info->imax) bound = info->imax;
+    out->i[i] = bound;
+    return LUMA_OK;
+}
+
+static luma_status set_params(luma_state *S, const plan *p, const luma_scalar *params,
+                              lm_params *out) {
+    bool real = lm_dtype_is_float(p->dtype);
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < 2; i++) {
+        luma_scalar v = params[i];
+        if (p->op == LM_OP_clamp && !real) {
+            LM_TRY(clamp_bound(S, v, p->dtype, i, out));
+            continue;
+        }
+        if (p->op == LM_OP_clamp && v.kind == LUMA_NOT_A_NUMBER)
+            v = (luma_scalar){.kind = LUMA_IS_FLOAT,
+                              .u.d = i ? (double)INFINITY : -(double)INFINITY};
+        union {
+            int64_t i;
+            double d;
+        } element = {0};
+        LM_TRY(encode(S, v, p->dtype, p->dtype, 2 + i, false, &element));
+        set_param(out, i, lm_cpu(S)->ops->decode(p->dtype, &element));
+    }
+    return LUMA_OK;
+}
+
+/* ---- comparing integers with numbers, exactly ---- */
+
+typedef struct {
+    lm_op op;  /* to run against c; or, when constant, */
+    int64_t c; /* the answer for every element */
+    bool constant;
+} exact;
+
+static lm_op mirrored(lm_op op) {
+    switch (op) {
+    case LM_OP_lt:
+        return LM_OP_gt;
+    case LM_OP_le:
+        return LM_OP_ge;
+    case LM_OP_gt:
+        return LM_OP_lt;
+    case LM_OP_ge:
+        return LM_OP_le;
+    default:
+        return op;
+    }
+}
+
+/* x op v for integers x of lo..hi. */
+static exact compare_exactly(lm_op op, luma_scalar v, int64_t lo, int64_t hi) {
+    bool below, above, whole = true;
+    int64_t c = v.u.i;
+    if (v.kind == LUMA_IS_FLOAT) {
+        if (v.u.d != v.u.d) return (exact){.constant = true, .c = op == LM_OP_ne};
+        double f = floor(v.u.d);
+        whole = f == v.u.d;
+        below = f < -0x1p63;
+        above = f >= 0x1p63;
+        c = below || above ? 0 : (int64_t)f;
+        below = below || (!above && c < lo);
+        above = above || (!below && c > hi);
+    } else {
+        below = c < lo;
+        above = c > hi;
+    }
+    bool less = op == LM_OP_lt || op == LM_OP_le;
+    bool constant = below || above || (!whole && (op == LM_OP_eq || op == LM_OP_ne));
+    if (constant) {
+        bool answer = op == LM_OP_ne || (op != LM_OP_eq && (above ? less : !less));
+        return (exact){.constant = true, .c = answer};
+    }
+    if (!whole) op = less ? LM_OP_le : LM_OP_gt;
+    return (exact){.op = op, .c = c};
+}
+
+static bool is_comparison(lm_op op) {
+    return op == LM_OP_eq || op == LM_OP_ne || op == LM_OP_lt || op == LM_OP_le || op == LM_OP_gt ||
+           op == LM_OP_ge;
+}
+
+/* ---- running ---- */
+
+/* Operand k of the map walks x over the plan's shape. */
+static void set_operand(lm_map *m, int k, const luma_tensor *x, luma_dtype kernel) {
+    lm_operand *o = &m->operand[k];
+    int64_t size = (int64_t)lm_dtype_size(x->dtype);
+    o->data = lm_data(x);
+    o->dtype = x->dtype;
+    o->kernel = kernel;
+    if (m->planned) {
+        o->stride[0] = size;
+        return;
+    }
+    luma_layout e = lm_layout_expand(&x->layout, m->ndim, m->shape);
+    for (int d = 0; d < m->ndim; d++)
+        o->stride[d] = e.stride[d] * size;
+}
+
+/* A tensor of one element elsewhere acts as a number. */
+static luma_status set_value(luma_state *S, lm_map *m, int k, const luma_tensor *x, const plan *p,
+                             luma_dtype kernel) {
+    lm_operand *o = &m->operand[k];
+    luma_scalar v = x->number;
+    if (x->storage) LM_TRY(lm_item(S, x, &v));
+    o->data = NULL;
+    o->dtype = o->kernel = kernel;
+    memset(o->stride, 0, sizeof o->stride);
+    memset(&o->value, 0, sizeof o->value);
+    luma_dtype dtype = kernel == LUMA_BOOL ? LUMA_BOOL : p->dtype;
+    return encode(S, v, dtype, kernel, k, is_shift(p->op) && k == 2, &o->value);
+}
+
+static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
+                       const luma_tensor *const *ins, const luma_scalar *params) {
+    lm_map m;
+    m.op = p->op;
+    m.compute = (luma_dtype)lm_dtypes[p->dtype].compute;
+    m.noperands = p->nin + 1;
+    m.planned = p->flat && lm_layout_is_contiguous(&work->layout);
+    m.ndim = m.planned ? 1 : p->ndim;
+    if (m.planned)
+        m.shape[0] = luma_numel(work);
+    else
+        memcpy(m.shape, p->shape, (size_t)p->ndim * sizeof *p->shape);
+    set_operand(&m, 0, work, p->result == p->dtype ? m.compute : p->result);
+    for (int i = 0; i < p->nin; i++) {
+        bool mask = lm_ops[p->op].row == LM_ROW_TERNARY && i == 0;
+        luma_dtype kernel = mask ? LUMA_BOOL : m.compute;
+        if (ins[i]->storage && lm_device_of(ins[i]) == p->device)
+            set_operand(&m, i + 1, ins[i], kernel);
+        else
+            LM_TRY(set_value(S, &m, i + 1, ins[i], p, kernel));
+    }
+    if (lm_ops[p->op].row == LM_ROW_UNARY_P) LM_TRY(set_params(S, p, params, &m.params));
+    return p->device->ops->map(S, p->device, &m);
+}
+
+static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out, int nin,
+                              const luma_tensor *const *ins, bool *done) {
+    *done = false;
+    if (!is_comparison(op) || nin != 2) return LUMA_OK;
+    int number = lm_is_number(ins[0]) ? 0 : 1;
+    const luma_tensor *x = ins[1 - number];
+    if (!lm_is_number(ins[number]) || !x->storage || lm_dtype_is_float(x->dtype)) return LUMA_OK;
+    const lm_dtype_info *info = &lm_dtypes[x->dtype];
+    exact e = compare_exactly(number == 0 ? mirrored(op) : op, ins[number]->number, info->imin,
+                              info->imax);
+    *done = true;
+    if (!e.constant) {
+        luma_tensor c = x->dtype == LUMA_BOOL ? luma_boolean(e.c != 0) : luma_integer(e.c);
+        const luma_tensor *pair[2] = {x, &c};
+        plan p;
+        lm_result r;
+        LM_TRY(make_plan(S, &p, e.op, 2, pair, NULL));
+        LM_TRY(lm_result_open(S, &r, out, p.device, LUMA_BOOL, p.ndim, p.shape, pair, 1,
+                              LM_RESULT_ALIGNED));
+        return lm_result_close(S, &r, run(S, &p, &r.work, pair, NULL));
+    }
+    lm_result r;
+    LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), LUMA_BOOL, x->layout.ndim, x->layout.shape,
+                          &x, 1, LM_RESULT_ALIGNED));
+    luma_scalar answer = {.kind = LUMA_IS_BOOL, .u.i = e.c};
+    return lm_result_close(S, &r, lm_fill(S, &r.work, answer));
+}
+
+luma_status lm_map_call(luma_state *S, lm_op op, luma_tensor *out, int nin,
+                        const luma_tensor *const *ins, const luma_scalar *params) {
+    plan p;
+    lm_result r;
+    bool done;
+    luma_status status = call_exact(S, op, out, nin, ins, &done);
+    if (done || status != LUMA_OK) return status;
+    LM_TRY(make_plan(S, &p, op, nin, ins, params));
+    LM_TRY(lm_result_open(S, &r, out, p.device, p.result, p.ndim, p.shape, ins, nin,
+                          LM_RESULT_ALIGNED));
+    return lm_result_close(S, &r, run(S, &p, &r.work, ins, params));
+}
+
+luma_status lm_map_inplace(luma_state *S, lm_op op, luma_tensor *self, int nin,
+                           const luma_tensor *const *ins, const luma_scalar *params) {
+    plan p;
+    lm_result r;
+    lm_text a, b;
+    LM_TRY(make_plan(S, &p, op, nin, ins, params));
+    if (lm_dtypes[p.result].kind > lm_dtypes[self->dtype].kind)
+        return lm_fail(S, LUMA_ERR_DTYPE, 0, "a %s result cannot be written into %s in place",
+                       lm_dtypes[p.result].name, lm_dtypes[self->dtype].name);
+    if (p.ndim != self->layout.ndim ||
+        memcmp(p.shape, self->layout.shape, (size_t)p.ndim * sizeof *p.shape) != 0)
+        return lm_fail(S, LUMA_ERR_SHAPE, 0, "a %s result cannot be written into %s in place",
+                       lm_shape_text(&a, p.ndim, p.shape),
+                       lm_shape_text(&b, self->layout.ndim, self->layout.shape));
+    LM_TRY(lm_result_open(S, &r, self, p.device, self->dtype, p.ndim, p.shape, ins, nin,
+                          LM_RESULT_ALIGNED));
+    return lm_result_close(S, &r, run(S, &p, &r.work, ins, params));
+}
+
+/* ---- the C functions of the rows ---- */
+
+#define ROW1(name, ...)                                                                            \
+    luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x) {               \
+        return lm_map_call(S, LM_OP_##name, out, 1, &x, NULL);                                     \
+    }
+#define ROW2(name, ...)                                                                            \
+    luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,                 \
+                            const luma_tensor *y) {                                                \
+        const luma_tensor *ins[] = {x, y};                                                         \
+        return lm_map_call(S, LM_OP_##name, out, 2, ins, NULL);                                    \
+    }
+#define UNARY ROW1
+#define TEST ROW1
+#define BINARY ROW2
+#define COMPARE ROW2
+#define UNARY_P(name, ...)                                                                         \
+    luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_scalar p,  \
+                            luma_scalar q) {                                                       \
+        const luma_scalar params[] = {p, q};                                                       \
+        return lm_map_call(S, LM_OP_##name, out, 1, &x, params);                                   \
+    }
+#define TERNARY(name, ...)                                                                         \
+    luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,                 \
+                            const luma_tensor *y, const luma_tensor *z) {                          \
+        const luma_tensor *ins[] = {x, y, z};                                                      \
+        return lm_map_call(S, LM_OP_##name, out, 3, ins, NULL);                                    \
+    }
+#include "ops.def"
