@@ -1,0 +1,10 @@
+/* prompt.h -- reading, running and printing line by line. Layer: repl. */
+#ifndef lm_prompt_h
+#define lm_prompt_h
+
+#include <lua.h>
+
+/* Reads stdin to its end. Shows banner and prompts at a terminal only. */
+void prompt_loop(lua_State *L);
+
+#endif

@@ -1,0 +1,57 @@
+/* run.c -- running chunks with a traceback and reporting their errors. Layer: repl. */
+#include "run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "interrupt.h"
+
+const char *run_program = "luma";
+
+static int add_traceback(lua_State *L) {
+    const char *message = lua_tostring(L, 1);
+    if (!message) {
+        if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
+        message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    }
+    luaL_traceback(L, L, message, 1);
+    return 1;
+}
+
+int run_call(lua_State *L, int nargs, int nresults) {
+    int base = lua_gettop(L) - nargs;
+    lua_pushcfunction(L, add_traceback);
+    lua_insert(L, base);
+    interrupt_clear();
+    int status = lua_pcall(L, nargs, nresults, base);
+    lua_remove(L, base);
+    return status;
+}
+
+int run_report(lua_State *L, int status) {
+    if (status == LUA_OK) return status;
+    const char *message = lua_tostring(L, -1);
+    if (!message) message = "(error message not a string)";
+    fflush(stdout);
+    if (run_program) fprintf(stderr, "%s: ", run_program);
+    fprintf(stderr, "%s\n", message);
+    lua_pop(L, 1);
+    return status;
+}
+
+int run_file(lua_State *L, const char *name, int nargs) {
+    int status = luaL_loadfile(L, name);
+    if (status == LUA_OK) {
+        lua_insert(L, -(nargs + 1));
+        status = run_call(L, nargs, 0);
+    }
+    return run_report(L, status);
+}
+
+int run_string(lua_State *L, const char *text, const char *chunk_name) {
+    int status = luaL_loadbuffer(L, text, strlen(text), chunk_name);
+    if (status == LUA_OK) status = run_call(L, 0, 0);
+    return run_report(L, status);
+}
