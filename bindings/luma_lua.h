@@ -13,9 +13,9 @@ extern "C" {
 /* Pushes the module table; makes no globals. */
 LUMA_API int luaopen_luma(lua_State *L);
 
-/* Tensor operations of L's module raise an error soon after *flag becomes other than 0, and go on
-** doing so while it stays: the host that raised it clears it. NULL: never. L must have opened the
-** module. The flag must outlive L or be replaced by NULL. */
+/* A tensor operation of L's module stops with the error "interrupted" soon after *flag becomes
+** other than 0, and sets it back to 0: one interrupt is one error. NULL: no flag. L must have opened
+** the module; the flag outlives L or is replaced by NULL. */
 LUMA_API void luma_lua_set_interrupt(lua_State *L, volatile int *flag);
 
 #ifdef __cplusplus
