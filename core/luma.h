@@ -268,6 +268,28 @@ LUMA_API luma_status luma_allclose(luma_state *S, bool *value, const luma_tensor
                                    const luma_tensor *y, double rtol, double atol, bool equal_nan);
 LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar *value);
 
+/* Files, chosen by the ending of path: .npy (one tensor), .npz and .safetensors (named tensors).
+** Everything in a header is checked before memory is asked for; saving writes a temporary file in
+** the same folder and renames it, so a failure leaves the old file. Errors: LUMA_ERR_FILE,
+** LUMA_ERR_DTYPE (a dtype that the format or luma lacks), LUMA_ERR_MEMORY. */
+typedef struct luma_pair {
+    char *key, *value;
+} luma_pair;
+typedef struct luma_file {
+    int n;
+    char **names; /* names[0] is NULL for .npy */
+    luma_tensor *tensors;
+    int nmetadata;
+    luma_pair *metadata; /* .safetensors: its __metadata__ */
+    lm_storage *memory;  /* holds all of the above */
+} luma_file;
+LUMA_API luma_status luma_load(luma_state *S, luma_file *out, const char *path);
+LUMA_API void luma_close_file(luma_state *S, luma_file *file);
+/* names may be NULL for .npy. compressed: .npz entries are deflated. */
+LUMA_API luma_status luma_save(luma_state *S, const char *path, int n, const char *const *names,
+                               const luma_tensor *xs, bool compressed, int nmetadata,
+                               const luma_pair *metadata);
+
 /* Random numbers (Philox 4x32-10 in cuRAND's order): fill x from the device's generator. */
 LUMA_API luma_status luma_manual_seed(luma_state *S, uint64_t seed); /* all devices */
 LUMA_API luma_status luma_rand(luma_state *S, luma_tensor *x);       /* [0, 1) */
