@@ -1,0 +1,175 @@
+-- help.lua -- luma.help: what the registry of operations says, as text. Layer: lua, on the public
+-- module.
+local luma = ...
+
+local KINDS = { -- rows of the registry in the order they are listed
+    {"make", "construction"}, {"unary", "of one tensor"}, {"unary_p", "with numbers"},
+    {"test", "tests"}, {"binary", "of two tensors"}, {"compare", "comparisons"},
+    {"ternary", "choice"}, {"reduce", "reductions"}, {"view", "views"}, {"op", "other operations"},
+}
+
+local TAKES = {
+    floats = "float dtypes; others are cast to the default float dtype first",
+    numbers = "all dtypes; bool counts as int64",
+    ints = "integer dtypes",
+    bits = "bool and integer dtypes",
+    all = "all dtypes",
+}
+
+-- Functions of the module that are no operations.
+local FUNCTIONS = {
+    {"load", "load(path)",
+        "Reads .npy as one tensor, .npz and .safetensors as a table of tensors."},
+    {"save", "save(path, x | {name = x})",
+        "Writes .npy, .npz or .safetensors, as the path ends."},
+    {"help", "help([name | function])", "Text about an operation; without argument, a list."},
+    {"show", "show(value)", "Text of any value, tables with what is in them."},
+    {"set_print", "set_print{precision, threshold, edge, width}",
+        "How tensors print; returns the settings before."},
+    {"config", "config()", "A table that says what luma runs on."},
+    {"clock", "clock()", "Seconds that only go forward, for measuring."},
+    {"set_num_threads", "set_num_threads(n)", "Threads of the CPU operations, for the process."},
+    {"set_default_dtype", "set_default_dtype(dtype)",
+        "The float dtype of numbers and of float results of integers."},
+    {"is_tensor", "is_tensor(value)", "Whether the value is a tensor."},
+    {"manual_seed", "manual_seed(n)", "Starts the random numbers of all devices anew."},
+    {"get_rng_state", "get_rng_state([device])", "The state of a device's random numbers."},
+    {"set_rng_state", "set_rng_state(state [, device])", "Goes back to a state of them."},
+    {"memory", "memory([device])", "Allocated and reserved bytes, peaks, retries, as a table."},
+    {"empty_cache", "empty_cache()", "Gives memory that is kept for reuse back to the system."},
+    {"set_memory_limit", "set_memory_limit(bytes)", "Bytes that tensors may take."},
+}
+
+local function is_method(row)
+    return row.kind ~= "make"
+end
+
+-- "x, dim:dim?, {keepdim:bool}" as one writes it in Lua: "x [, dim] [, {keepdim =}]".
+local function signature_text(row)
+    if row.kind == "make" then return row.signature end
+    local positional, options = row.signature:match("^([^{]*),?%s*{(.*)}$")
+    positional = positional or row.signature
+    local text = ""
+    for name, optional in positional:gmatch("([%w_]+):?[%w_]*(%??)") do
+        if text == "" then
+            text = name
+        elseif optional == "?" then
+            text = text .. " [, " .. name .. "]"
+        else
+            text = text .. ", " .. name
+        end
+    end
+    if options then
+        local names = {}
+        for name in options:gmatch("([%w_]+):[%w_]+") do names[#names + 1] = name .. " =" end
+        text = text .. " [, {" .. table.concat(names, ", ") .. "}]"
+    end
+    return text
+end
+
+local function row_text(row)
+    local lines = {("luma.%s(%s)"):format(row.name, signature_text(row)), "    " .. row.doc}
+    if row.formula ~= "" then lines[#lines + 1] = "    formula: " .. row.formula end
+    if TAKES[row.takes] then lines[#lines + 1] = "    takes: " .. TAKES[row.takes] end
+    if is_method(row) then
+        local forms = ("x:%s(...)"):format(row.name)
+        if row.inplace then forms = forms .. (", in place x:%s_(...)"):format(row.name) end
+        lines[#lines + 1] = "    method: " .. forms
+    end
+    return table.concat(lines, "\n")
+end
+
+local function function_text(entry)
+    return ("luma.%s\n    %s"):format(entry[2], entry[3])
+end
+
+local function overview()
+    local lines = {"luma.help(name) explains one of these:"}
+    for _, kind in ipairs(KINDS) do
+        local names = {}
+        for _, row in ipairs(luma.ops) do
+            if row.kind == kind[1] then names[#names + 1] = row.name end
+        end
+        lines[#lines + 1] = ("  %s: %s"):format(kind[2], table.concat(names, " "))
+    end
+    local names = {}
+    for _, entry in ipairs(FUNCTIONS) do names[#names + 1] = entry[1] end
+    lines[#lines + 1] = "  other functions: " .. table.concat(names, " ")
+    return table.concat(lines, "\n")
+end
+
+-- ---- nearest names ----
+
+-- How many letters must change, be added or left out to turn a into b.
+local function distance(a, b)
+    local row = {}
+    for j = 0, #b do row[j] = j end
+    for i = 1, #a do
+        local diagonal = row[0]
+        row[0] = i
+        for j = 1, #b do
+            local change = diagonal + (a:byte(i) == b:byte(j) and 0 or 1)
+            diagonal = row[j]
+            row[j] = math.min(change, row[j] + 1, row[j - 1] + 1)
+        end
+    end
+    return row[#b]
+end
+
+local function nearest(name, known)
+    local list = {}
+    for _, other in ipairs(known) do
+        local d = distance(name, other)
+        local part = #name > 2 and other:find(name, 1, true)
+        if part or d <= math.max(1, #name // 3) then list[#list + 1] = {d, other} end
+    end
+    table.sort(list, function(a, b)
+        if a[1] == b[1] then return a[2] < b[2] end
+        return a[1] < b[1]
+    end)
+    local names = {}
+    for i = 1, math.min(3, #list) do names[i] = list[i][2] end
+    return names
+end
+
+-- ---- the module ----
+
+-- Every known name with its text made on demand, and the names in order.
+local texts, names = {}, {}
+for _, row in ipairs(luma.ops) do
+    texts[row.name] = function() return row_text(row) end
+    names[#names + 1] = row.name
+end
+for _, entry in ipairs(FUNCTIONS) do
+    texts[entry[1]] = function() return function_text(entry) end
+    names[#names + 1] = entry[1]
+end
+
+local function name_of_function(f)
+    local x = luma.zeros(1)
+    for _, name in ipairs(names) do
+        if luma[name] == f then return name end
+        local found, method = pcall(function() return x[name] end)
+        if found and method == f then return name end
+    end
+    error("bad argument #1 to 'help' (a function that is not luma's)", 3)
+end
+
+local M = {}
+
+function M.help(what)
+    if what == nil then return overview() end
+    if type(what) == "function" then return texts[name_of_function(what)]() end
+    if type(what) ~= "string" then
+        error(("bad argument #1 to 'help' (name or function expected, got %s)"):format(type(what)),
+            2)
+    end
+    local name = what:gsub("^luma%.", ""):gsub("^%w*:", "")
+    local text = texts[name] or texts[name:gsub("_$", "")]
+    if text then return text() end
+    local near = nearest(name, names)
+    if #near == 0 then return ("luma has no '%s'; luma.help() lists what there is"):format(what) end
+    return ("luma has no '%s'; near it: %s"):format(what, table.concat(near, ", "))
+end
+
+return M

@@ -1,0 +1,20 @@
+-- init.lua -- what Lua adds to the module when it is opened. Printing and help are loaded when they
+-- are first used. Layer: lua.
+local luma, tensor_meta, load = ...
+
+local parts = {}
+local function part(name)
+    parts[name] = parts[name] or load(name)(luma)
+    return parts[name]
+end
+
+function tensor_meta.__tostring(x) return part("print").tostring(x) end
+
+-- Text of any value, as the prompt shows it.
+function luma.show(v) return part("print").show(v) end
+
+-- luma.set_print{precision =, threshold =, edge =, width =} returns the settings before.
+function luma.set_print(options) return part("print").set_print(options) end
+
+-- Text about an operation, given by name or as the function; without argument, what there is.
+function luma.help(what) return part("help").help(what) end
