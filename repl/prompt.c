@@ -85,21 +85,26 @@ static int load_text(lua_State *L, bool *incomplete) {
     return status;
 }
 
-/* Replaces "?name" on top by the function that prints the help. */
-static void push_help_call(lua_State *L) {
-    const char *name = lua_tostring(L, -1) + 1;
-    name += strspn(name, " \t");
-    size_t length = strcspn(name, " \t\r");
+/* Pushes a function of the luma module, whatever the global is now. */
+static void push_luma(lua_State *L, const char *name) {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_getfield(L, -1, "luma");
-    lua_getfield(L, -1, "help");
+    lua_getfield(L, -1, name);
+    lua_replace(L, -3);
+    lua_pop(L, 1);
+}
+
+/* Replaces "?name", all there is on the stack, by the call that returns the help. */
+static void push_help_call(lua_State *L) {
+    const char *name = lua_tostring(L, 1) + 1;
+    name += strspn(name, " \t");
+    size_t length = strcspn(name, " \t\r");
+    push_luma(L, "help");
     if (length > 0)
         lua_pushlstring(L, name, length);
     else
         lua_pushnil(L);
-    lua_insert(L, 1);
-    lua_insert(L, 1);
-    lua_settop(L, 2);
+    lua_remove(L, 1);
 }
 
 /* Leaves a function, and perhaps its argument, on the empty stack; or an error message. */
@@ -126,10 +131,24 @@ static line_status read_chunk(lua_State *L, int *status) {
     return LINE_READ;
 }
 
+/* Replaces a table that does not say how it prints by text of what is in it. */
+static void show_table(lua_State *L, int i) {
+    if (!lua_istable(L, i)) return;
+    if (luaL_getmetafield(L, i, "__tostring") != LUA_TNIL) {
+        lua_pop(L, 1);
+        return;
+    }
+    push_luma(L, "show");
+    lua_pushvalue(L, i);
+    if (run_report(L, run_call(L, 1, 1)) == LUA_OK) lua_replace(L, i);
+}
+
 static void print_results(lua_State *L) {
     int n = lua_gettop(L);
     if (n == 0) return;
     luaL_checkstack(L, LUA_MINSTACK, "too many results to print");
+    for (int i = 1; i <= n; i++)
+        show_table(L, i);
     lua_getglobal(L, "print");
     lua_insert(L, 1);
     run_report(L, run_call(L, n, 0));
