@@ -69,9 +69,12 @@ typedef struct {
     bool (*supports)(lm_device *d, lm_op op, luma_dtype dtype);
     /* families; tensors are on the device, shapes and dtypes already checked by core */
     luma_status (*map)(luma_state *S, lm_device *d, lm_map *m);
-    /* dst and src have one shape; any layouts, any dtypes; no overlap */
+    /* dst and src have one shape; any layouts, any dtypes; no overlap. core drops dims of size 1,
+    ** orders dims by the strides of dst, merges those that both walk as one, for fill too. */
     luma_status (*copy)(luma_state *S, lm_device *d, const luma_tensor *dst,
                         const luma_tensor *src);
+    /* every element of dst becomes *element (dst's dtype, host memory) */
+    luma_status (*fill)(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);
     luma_status (*reduce)(luma_state *S, lm_device *d, const lm_reduce *r);
     luma_status (*scan)(luma_state *S, lm_device *d, const lm_scan *s);
     luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);

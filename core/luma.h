@@ -224,6 +224,8 @@ LUMA_VIEW(tile, int n, const int64_t *reps);
 LUMA_VIEW(roll, int n, const int64_t *shifts, int m, const int64_t *dims);
 LUMA_VIEW(pad, int n, const int64_t *widths, luma_scalar value);
 LUMA_VIEW(masked_fill, const luma_tensor *mask, const luma_tensor *value);
+/* x with src written along dim from start; src broadcasts to what it covers. */
+LUMA_VIEW(slice_set, const luma_tensor *src, int64_t dim, int64_t start);
 LUMA_VIEW(to_dtype, luma_dtype dtype); /* shares when x has it */
 /* dst[...] = src, broadcast and cast; dst[...] = value. */
 LUMA_API luma_status luma_copy(luma_state *S, luma_tensor *dst, const luma_tensor *src);

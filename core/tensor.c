@@ -66,14 +66,23 @@ static bool fits_storage(const luma_layout *layout, luma_dtype dtype, const lm_s
     return first >= 0 && last < (int64_t)(st->nbytes / lm_dtype_size(dtype));
 }
 
-luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x,
-                           const luma_layout *layout) {
-    if (!fits_storage(layout, x->dtype, x->storage))
-        return lm_fail(S, LUMA_ERR_SHAPE, 0,
+luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written) {
+    if (!fits_storage(&x->layout, x->dtype, x->storage))
+        return lm_fail(S, LUMA_ERR_SHAPE, argument,
                        "the view reaches outside its storage of %lld elements",
                        (long long)(x->storage->nbytes / lm_dtype_size(x->dtype)));
-    luma_tensor view = {.storage = lm_storage_retain(x->storage), .dtype = x->dtype};
+    if (written && lm_layout_overlaps_itself(&x->layout))
+        return lm_fail(S, LUMA_ERR_ARGUMENT, argument,
+                       "the destination overlaps itself (an expanded or unfolded view): clone it");
+    return LUMA_OK;
+}
+
+luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                           const luma_layout *layout) {
+    luma_tensor view = {.storage = x->storage, .dtype = x->dtype};
     view.layout = *layout;
+    LM_TRY(lm_tensor_check(S, 0, &view, false));
+    lm_storage_retain(view.storage);
     *out = view;
     return LUMA_OK;
 }
@@ -104,10 +113,7 @@ static luma_status check_out(luma_state *S, const luma_tensor *out, lm_device *d
         return lm_fail(S, LUMA_ERR_SHAPE, 0, "out is %s, the result is %s",
                        lm_shape_text(&got, out->layout.ndim, out->layout.shape),
                        lm_shape_text(&want, ndim, shape));
-    if (lm_layout_overlaps_itself(&out->layout))
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 0,
-                       "the destination overlaps itself (an expanded or unfolded view): clone it");
-    return LUMA_OK;
+    return lm_tensor_check(S, 0, out, true);
 }
 
 luma_status lm_result_open(luma_state *S, lm_result *r, luma_tensor *out, lm_device *device,

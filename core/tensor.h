@@ -23,6 +23,9 @@ luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, lu
 luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x,
                            const luma_layout *layout);
 
+/* An error when x reaches outside its storage or, to be written, overlaps itself. */
+luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written);
+
 /* The one way an operation makes its result. Usage:
 **     lm_result r;
 **     LM_TRY(lm_result_open(S, &r, out, device, dtype, ndim, shape, inputs, ninputs, flags));
@@ -52,6 +55,9 @@ luma_status lm_same_device(luma_state *S, const luma_tensor *const *xs, int n, l
 ** first. Checks offset and extent against both storages before a byte moves. (copy.c) */
 luma_status lm_copy(luma_state *S, luma_tensor *dst, const luma_tensor *src);
 luma_status lm_fill(luma_state *S, luma_tensor *dst, luma_scalar value);
+/* An error unless dtype holds the number exactly: integers must; floats round; bool asks whether it
+** is zero. (copy.c) */
+luma_status lm_number_check(luma_state *S, int argument, luma_scalar value, luma_dtype dtype);
 /* The result x in dtype: shared when it already has it. (copy.c) */
 luma_status lm_cast(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype);
 /* The one element of a 0-d or one-element tensor on the host. */
