@@ -275,7 +275,7 @@ LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar 
 ** the same folder and renames it, so a failure leaves the old file. Errors: LUMA_ERR_FILE,
 ** LUMA_ERR_DTYPE (a dtype that the format or luma lacks), LUMA_ERR_MEMORY. */
 typedef struct luma_pair {
-    char *key, *value;
+    const char *key, *value;
 } luma_pair;
 typedef struct luma_file {
     int n;

@@ -117,11 +117,11 @@ static luma_status take_metadata(pass *p) {
     if (!lm_json_take(&p->in, '{')) return bad(p, "__metadata__ is not an object");
     if (lm_json_take(&p->in, '}')) return LUMA_OK;
     do {
-        luma_pair pair;
-        LM_TRY(take_string(p, p->file != NULL, &pair.key));
+        char *key, *value;
+        LM_TRY(take_string(p, p->file != NULL, &key));
         if (!lm_json_take(&p->in, ':')) return bad(p, "a colon is missing");
-        LM_TRY(take_string(p, p->file != NULL, &pair.value));
-        if (p->file) p->file->metadata[p->nmetadata] = pair;
+        LM_TRY(take_string(p, p->file != NULL, &value));
+        if (p->file) p->file->metadata[p->nmetadata] = (luma_pair){key, value};
         p->nmetadata++;
     } while (lm_json_take(&p->in, ','));
     return lm_json_take(&p->in, '}') ? LUMA_OK : bad(p, "__metadata__ is not closed");
