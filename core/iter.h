@@ -9,6 +9,7 @@
 
 #define LM_ITER_MAX 6 /* operands */
 #define LM_BLOCK 1024 /* elements of a cast block; such a block of each operand fits L1 */
+#define LM_TILE 16384 /* bytes of a packed tile */
 
 /* One operand. Operand 0 is written, the others are read. */
 typedef struct {
@@ -28,12 +29,17 @@ typedef struct {
 typedef struct {
     double d[2];
     int64_t i[2];
+    int *found; /* of guards: set to 1 (atomically) when an element is what they look for */
 } lm_params;
 
 /* A kernel walks one dimension: n elements of every operand, p[k] += s[k] (bytes) each. */
 typedef void lm_map_fn(int64_t n, char *const *p, const int64_t *s, const lm_params *params);
 /* Converts n elements; strides in bytes. */
 typedef void lm_cast_fn(int64_t n, const char *x, int64_t sx, char *y, int64_t sy);
+/* [from][to], every pair; the diagonal copies. */
+typedef struct {
+    lm_cast_fn *const *cast[LUMA_NDTYPES];
+} lm_cast_kernels;
 
 typedef struct {
     lm_op op;
@@ -46,12 +52,14 @@ typedef struct {
     bool planned; /* already one contiguous dim: lm_iter_plan has nothing to do */
 } lm_map;
 
-/* Drops dims of size 1, orders dims by the strides of operand 0 then of the others (outermost
-** first), merges neighbours that all operands walk as one. The set of element tuples stays. */
+/* Drops dims of size 1, turns dims round that operand 0 walks backward, orders dims by the strides
+** of operand 0, then of the others (outermost first), merges neighbours that all operands walk as
+** one. The set of element tuples stays. */
 void lm_iter_plan(lm_map *m);
-/* Runs a planned map on the CPU. cast: [from][to] conversions. cost: rough work per element in
-** bytes of traffic, which decides how many threads help. Polls the interrupt flag. */
-luma_status lm_iter_run(luma_state *S, const lm_map *m, lm_map_fn *fn,
-                        lm_cast_fn *const (*cast)[LUMA_NDTYPES], int64_t cost);
+/* Runs a planned map on the CPU. cost: rough work per element in bytes of traffic, which decides
+** how many threads help. Polls the interrupt flag. An operand 0 without data is never written: for
+** kernels that only look. */
+luma_status lm_iter_run(luma_state *S, lm_map *m, lm_map_fn *fn, const lm_cast_kernels *casts,
+                        int64_t cost);
 
 #endif
