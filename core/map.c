@@ -299,7 +299,9 @@ static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
     m.op = p->op;
     m.compute = (luma_dtype)lm_dtypes[p->dtype].compute;
     m.noperands = p->nin + 1;
-    m.planned = p->flat && lm_layout_is_contiguous(&work->layout);
+    /* a guard names positions, for which it wants the shape */
+    bool guarded = !lm_dtype_is_float(p->dtype) && lm_op_guard(p->op) != LM_GUARD_NONE;
+    m.planned = p->flat && !guarded && lm_layout_is_contiguous(&work->layout);
     m.ndim = m.planned ? 1 : p->ndim;
     if (m.planned)
         m.shape[0] = luma_numel(work);

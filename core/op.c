@@ -210,6 +210,22 @@ luma_status lm_op_call_list(luma_state *S, lm_op op, luma_list *list, const lm_a
     return calls[op](S, NULL, list, NULL, args);
 }
 
+lm_guard lm_op_guard(lm_op op) {
+    switch (op) {
+    case LM_OP_floor_div:
+    case LM_OP_trunc_div:
+    case LM_OP_remainder:
+    case LM_OP_fmod:
+        return LM_GUARD_ZERO;
+    case LM_OP_pow:
+    case LM_OP_lshift:
+    case LM_OP_rshift:
+        return LM_GUARD_NEGATIVE;
+    default:
+        return LM_GUARD_NONE;
+    }
+}
+
 bool lm_op_has_inplace(lm_op op) {
     switch (lm_ops[op].row) {
     case LM_ROW_UNARY:

@@ -75,6 +75,11 @@ typedef struct {
 
 extern const lm_op_info lm_ops[LM_NOPS];
 
+/* What integers in operand 2 (the second input) a BINARY row refuses. Devices look before they
+** write; floats take anything. */
+typedef enum { LM_GUARD_NONE, LM_GUARD_ZERO, LM_GUARD_NEGATIVE } lm_guard;
+lm_guard lm_op_guard(lm_op op);
+
 /* Signatures: "x, dim:dim?, {keepdim:bool}" -- parameters in order, options in braces.
 **   no type    a tensor
 **   operand    a tensor or a weak number

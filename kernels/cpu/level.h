@@ -10,20 +10,26 @@
 #define LM_PASTE(a, b) LM_PASTE_(a, b)
 #define LM_TABLE(family) LM_PASTE(lm_##family, LM_LEVEL)
 
-/* cpu/level/elementwise.c: NULL where the row has no kernel for the dtype. Only compute dtypes. */
+/* cpu/level/elementwise.c: NULL where the row has no kernel for the dtype. Only compute dtypes.
+** guard: of integer dtypes, [0] looks for zeros and [1] for negative elements of operand 1. */
 typedef struct {
     lm_map_fn *map[LM_NOPS][LUMA_NDTYPES];
+    lm_map_fn *guard[LUMA_NDTYPES][2];
 } lm_elementwise_kernels;
 
-/* cpu/level/cast.c: [from][to], every pair; the diagonal copies. */
-typedef struct {
-    lm_cast_fn *cast[LUMA_NDTYPES][LUMA_NDTYPES];
-} lm_cast_kernels;
+/* cpu/level/cast.c: lm_cast_kernels, declared in core/iter.h. */
 
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
     X(lm_cast_kernels, cast)
+
+/* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
+#if defined(__x86_64__)
+#define LM_LEVELS(X) X(base) X(avx2) X(avx512)
+#else
+#define LM_LEVELS(X) X(base)
+#endif
 
 typedef struct {
     const char *name; /* "base", "avx2", "avx512" */
@@ -33,7 +39,8 @@ typedef struct {
 } lm_level;
 
 /* The level that runs: the best of this machine, or what LUMA_CPU names. Fixed at the first call;
-** NULL when LUMA_CPU names a level that is not there (lm_level_problem then says which are). */
+** NULL when LUMA_CPU names a level that is not there (lm_level_problem then says which are; it is
+** NULL otherwise). lm_cpu_register refuses to make a device then, so kernels need not ask. */
 const lm_level *lm_level_now(void);
 const char *lm_level_problem(void);
 

@@ -1,0 +1,174 @@
+/* elementwise_type.h -- elementwise kernels of one compute type; template: LM_T is
+** set by elementwise.c. Layer: kernels/cpu/level. */
+#include "words.h"
+
+/* Which rows this type has, by their dtypes column: EACH_INTS(row) is row or nothing. */
+#undef EACH_FLOATS
+#undef EACH_NUMBERS
+#undef EACH_INTS
+#undef EACH_BITS
+#if LM_KIND == LM_FLOAT
+#define EACH_FLOATS(...) __VA_ARGS__
+#define EACH_NUMBERS(...) __VA_ARGS__
+#define EACH_INTS(...)
+#define EACH_BITS(...)
+#elif LM_KIND == LM_BOOL
+#define EACH_FLOATS(...)
+#define EACH_NUMBERS(...)
+#define EACH_INTS(...)
+#define EACH_BITS(...) __VA_ARGS__
+#else
+#define EACH_FLOATS(...)
+#define EACH_NUMBERS(...) __VA_ARGS__
+#define EACH_INTS(...) __VA_ARGS__
+#define EACH_BITS(...) __VA_ARGS__
+#endif
+#define EACH_ALL(...) __VA_ARGS__
+
+#define LM_R LM_C
+#define LM_LOOP(name) LM_NAME(name)
+#include "loops.h"
+#undef LM_R
+#undef LM_LOOP
+
+#define LM_R uint8_t
+#define LM_LOOP(name) LM_NAME(name##_test)
+#include "loops.h"
+#undef LM_R
+#undef LM_LOOP
+
+/* The mask blends: no branch. */
+LM_FN void LM_NAME(ternary)(int64_t n, char *const *p, const int64_t *s,
+                            LM_C (*f)(uint8_t, LM_C, LM_C)) {
+    const int64_t size = (int64_t)sizeof(LM_C);
+    LM_C *r = (LM_C *)(void *)p[0];
+    const uint8_t *m = (const uint8_t *)p[1];
+    const LM_C *x = (const LM_C *)(void *)p[2], *y = (const LM_C *)(void *)p[3];
+    if (s[0] != size || s[1] != 1) {
+    } else if (s[2] == size && s[3] == size) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            r[i] = f(m[i], x[i], y[i]);
+        return;
+    } else if (s[2] == size && s[3] == 0) {
+        const LM_C c = *y;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            r[i] = f(m[i], x[i], c);
+        return;
+    } else if (s[2] == 0 && s[3] == size) {
+        const LM_C c = *x;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            r[i] = f(m[i], c, y[i]);
+        return;
+    } else if (s[2] == 0 && s[3] == 0) {
+        const LM_C c = *x, d = *y;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            r[i] = f(m[i], c, d);
+        return;
+    }
+    char *q = p[0];
+    const char *t = p[1], *u = p[2], *v = p[3];
+    for (int64_t i = 0; i < n; i++, q += s[0], t += s[1], u += s[2], v += s[3])
+        *(LM_C *)(void *)q =
+            f(*(const uint8_t *)t, *(const LM_C *)(const void *)u, *(const LM_C *)(const void *)v);
+}
+
+/* Guards: whether any element is zero, or negative, is noted through params. p[0] is not used. */
+#if LM_KIND == LM_SIGNED || LM_KIND == LM_UNSIGNED
+LM_FN void LM_NAME(find)(int64_t n, const char *x, int64_t s, const lm_params *params,
+                         uint8_t (*f)(LM_C)) {
+    uint8_t any = 0;
+    for (int64_t i = 0; i < n; i++, x += s)
+        any |= f(*(const LM_C *)(const void *)x);
+    if (any) __atomic_store_n(params->found, 1, __ATOMIC_RELAXED);
+}
+LM_FN uint8_t LM_NAME(is_zero)(LM_C x) {
+    return x == 0;
+}
+LM_FN uint8_t LM_NAME(is_negative)(LM_C x) {
+    return (x < 1) & (x != 0);
+}
+static void LM_NAME(find_zero)(int64_t n, char *const *p, const int64_t *s,
+                               const lm_params *params) {
+    LM_NAME(find)(n, p[1], s[1], params, LM_NAME(is_zero));
+}
+static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
+                                   const lm_params *params) {
+    LM_NAME(find)(n, p[1], s[1], params, LM_NAME(is_negative));
+}
+#endif
+
+/* One scalar function and one kernel per row. */
+#define SCALAR(name) LM_NAME(name##_op)
+#define KERNEL(name) LM_NAME(name##_map)
+#define MAP_ARGUMENTS int64_t n, char *const *p, const int64_t *s, const lm_params *params
+
+#define UNARY(name, dtypes, formula, domain, ulp, scalar, doc)                                     \
+    EACH_##dtypes(                                                                                 \
+        LM_FN LM_C SCALAR(name)(LM_C x, LM_C p0, LM_C p1) {                                        \
+            (void)p0;                                                                              \
+            (void)p1;                                                                              \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            (void)params;                                                                          \
+            LM_NAME(unary)(n, p, s, 0, 0, SCALAR(name));                                           \
+        })
+#if LM_KIND == LM_FLOAT
+#define PARAM(k) (LM_C) params->d[k]
+#else
+#define PARAM(k) (LM_C) params->i[k]
+#endif
+#define UNARY_P(name, dtypes, numbers, formula, domain, ulp, scalar, doc)                          \
+    EACH_##dtypes(                                                                                 \
+        LM_FN LM_C SCALAR(name)(LM_C x, LM_C p0, LM_C p1) {                                        \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            LM_NAME(unary)                                                                         \
+            (n, p, s, PARAM(0), PARAM(1), SCALAR(name));                                           \
+        })
+#define TEST(name, dtypes, formula, scalar, doc)                                                   \
+    EACH_##dtypes(                                                                                 \
+        LM_FN uint8_t SCALAR(name)(LM_C x, LM_C p0, LM_C p1) {                                     \
+            (void)p0;                                                                              \
+            (void)p1;                                                                              \
+            (void)x;                                                                               \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            (void)params;                                                                          \
+            LM_NAME(unary_test)(n, p, s, 0, 0, SCALAR(name));                                      \
+        })
+#define BINARY(name, dtypes, formula, domain, ulp, scalar, doc)                                    \
+    EACH_##dtypes(                                                                                 \
+        LM_FN LM_C SCALAR(name)(LM_C x, LM_C y) {                                                  \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            (void)params;                                                                          \
+            LM_NAME(binary)(n, p, s, SCALAR(name));                                                \
+        })
+#define COMPARE(name, dtypes, formula, scalar, doc)                                                \
+    EACH_##dtypes(                                                                                 \
+        LM_FN uint8_t SCALAR(name)(LM_C x, LM_C y) {                                               \
+            return (uint8_t)(scalar);                                                              \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            (void)params;                                                                          \
+            LM_NAME(binary_test)(n, p, s, SCALAR(name));                                           \
+        })
+#define TERNARY(name, dtypes, formula, scalar, doc)                                                \
+    EACH_##dtypes(                                                                                 \
+        LM_FN LM_C SCALAR(name)(uint8_t x, LM_C y, LM_C z) {                                       \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            (void)params;                                                                          \
+            LM_NAME(ternary)(n, p, s, SCALAR(name));                                               \
+        })
+#include "ops.def"
+
+#undef SCALAR
+#undef KERNEL
+#undef PARAM
+#undef MAP_ARGUMENTS
+#undef EACH_ALL
+#undef LM_T
