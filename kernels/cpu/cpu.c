@@ -1,0 +1,93 @@
+/* cpu.c -- the CPU device: the table of its functions, memory, single elements.
+** Layer: kernels/cpu. */
+#include "cpu.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_FROM ((size_t)4 << 20) /* smaller segments keep small pages */
+
+/* Huge pages spare large temporaries most of their page faults, given the alignment. */
+static void *raw_alloc(lm_device *d, size_t nbytes) {
+    (void)d;
+    size_t slack = nbytes >= HUGE_FROM ? HUGE_PAGE : 0;
+    if (nbytes > SIZE_MAX - slack) return NULL;
+    char *p =
+        mmap(NULL, nbytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    if (slack == 0) return p;
+    size_t before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+    size_t after = slack - before;
+    if (before) munmap(p, before);
+    if (after) munmap(p + before + nbytes, after);
+    madvise(p + before, nbytes, MADV_HUGEPAGE); /* a wish; refusal does no harm */
+    return p + before;
+}
+
+static void raw_free(lm_device *d, void *p, size_t nbytes) {
+    (void)d;
+    munmap(p, nbytes);
+}
+
+static luma_status copy_bytes(luma_state *S, lm_device *d, void *dst, const void *src,
+                              size_t nbytes) {
+    (void)S;
+    (void)d;
+    memmove(dst, src, nbytes);
+    return LUMA_OK;
+}
+
+static luma_status synchronize(luma_state *S, lm_device *d) {
+    (void)S;
+    (void)d;
+    return LUMA_OK;
+}
+
+static void convert(luma_dtype from, luma_dtype to, const void *x, void *y) {
+    lm_level_now()->cast->cast[from][to](1, x, 0, y, 0);
+}
+
+static void encode(luma_dtype dtype, luma_scalar number, void *element) {
+    if (number.kind == LUMA_IS_FLOAT)
+        convert(LUMA_FLOAT64, dtype, &number.u.d, element);
+    else
+        convert(LUMA_INT64, dtype, &number.u.i, element);
+}
+
+static luma_scalar decode(luma_dtype dtype, const void *element) {
+    luma_scalar v;
+    if (lm_dtype_is_float(dtype)) {
+        v.kind = LUMA_IS_FLOAT;
+        convert(dtype, LUMA_FLOAT64, element, &v.u.d);
+    } else {
+        v.kind = dtype == LUMA_BOOL ? LUMA_IS_BOOL : LUMA_IS_INT;
+        convert(dtype, LUMA_INT64, element, &v.u.i);
+    }
+    return v;
+}
+
+static bool supports(lm_device *d, lm_op op, luma_dtype dtype) {
+    (void)d;
+    if (lm_ops[op].row > LM_ROW_TERNARY) return true;
+    return lm_level_now()->elementwise->map[op][dtype] != NULL;
+}
+
+/* A slot that is not named here is NULL: unsupported. */
+const lm_device_ops lm_cpu_ops = {
+    .kind = "cpu",
+    .raw_alloc = raw_alloc,
+    .raw_free = raw_free,
+    .upload = copy_bytes,
+    .download = copy_bytes,
+    .synchronize = synchronize,
+    .encode = encode,
+    .decode = decode,
+    .supports = supports,
+    .map = lm_cpu_map,
+};
+
+luma_status lm_cpu_register(luma_state *S) {
+    if (!lm_level_now()) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", lm_level_problem());
+    return lm_device_register(S, &lm_cpu_ops, "cpu", 0, NULL);
+}

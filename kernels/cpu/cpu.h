@@ -1,0 +1,15 @@
+/* cpu.h -- the CPU device: its table and the functions in it, each in the file of its name.
+** Layer: kernels/cpu. */
+#ifndef lm_cpu_h
+#define lm_cpu_h
+
+#include "device.h"
+#include "level.h"
+
+extern const lm_device_ops lm_cpu_ops;
+/* Makes device 0 of S; an error when LUMA_CPU names a level that this machine lacks. */
+luma_status lm_cpu_register(luma_state *S);
+
+luma_status lm_cpu_map(luma_state *S, lm_device *d, lm_map *m);
+
+#endif
