@@ -1,0 +1,179 @@
+-- The luma program: options, the prompt, errors, Ctrl-C.
+local program = require "spec.support.program"
+
+local run, shell = program.run, program.shell
+
+describe("the luma program", function()
+    if not program.is_luma then
+        pending("is not what runs these specs")
+        return
+    end
+
+    local function with_file(text, body)
+        local name = os.tmpname()
+        local file = assert(io.open(name, "w"))
+        file:write(text)
+        file:close()
+        local good, message = pcall(body, name)
+        os.remove(name)
+        if not good then error(message, 0) end
+    end
+
+    it("runs -e, -l and scripts in the order of the command line", function()
+        assert.same({"1\nok\n", 0}, {run{"-e", "x = 1", "-e", "print(x)", "-e", "print'ok'"}})
+        assert.same({"table\n", 0}, {run{"-l", "s=string", "-e", "print(type(s))"}})
+        assert.same({"7\n", 0}, {run({"-"}, "print(7)")})
+        assert.same({"7\n", 0}, {run({}, "print(7)")})
+    end)
+
+    it("gives a script its arguments and the table arg", function()
+        local text = "print(...) print(arg[0] == ..., arg[1], arg[2], #arg, arg[-1] ~= nil)"
+        with_file(text, function(name)
+            local output = run{name, "a b", "2"}
+            assert.equal("a b\t2\nfalse\ta b\t2\t2\ttrue\n", output)
+            assert.equal("-x\nfalse\t-x\tnil\t1\ttrue\n", (run{"--", name, "-x"}))
+        end)
+    end)
+
+    it("has luma as the only extra global", function()
+        local standard = {}
+        for name in ([[_G _VERSION arg assert collectgarbage coroutine debug dofile error
+            getmetatable io ipairs load loadfile luma math next os package pairs pcall print rawequal rawget
+            rawlen rawset require select setmetatable string table tonumber tostring type utf8
+            warn xpcall]]):gmatch("%S+") do
+            standard[#standard + 1] = name
+        end
+        local output = run{"-e", [[
+            local names = {}
+            for name in pairs(_G) do names[#names + 1] = name end
+            table.sort(names)
+            print(table.concat(names, " "))]]}
+        assert.equal(table.concat(standard, " ") .. "\n", output)
+        assert.same({"true\n", 0}, {run{"-e", "print(luma == require 'luma')"}})
+    end)
+
+    it("runs LUA_INIT, and not with -E", function()
+        assert.equal("init\nx\n", (shell([[LUA_INIT='print "init"' $LUMA -e 'print "x"']])))
+        assert.equal("x\n", (shell([[LUA_INIT='print "init"' $LUMA -E -e 'print "x"']])))
+        local output, status = shell([[LUA_INIT='error "z"' $LUMA -e 'print "x"']])
+        assert.equal(1, status)
+        assert.matches("LUA_INIT:1: z", output)
+    end)
+
+    it("collects in generational mode", function()
+        assert.equal("generational\n", (run{"-e", "print(collectgarbage 'incremental')"}))
+    end)
+
+    it("turns warnings on with -W", function()
+        assert.equal("", (run{"-e", "warn 'w'"}))
+        assert.equal("Lua warning: w\n", (run{"-W", "-e", "warn 'w'"}))
+    end)
+
+    it("shows versions with -v and the usage for a wrong option", function()
+        assert.matches("^luma %d+%.%d+%.%d+ %(Lua 5%.4", (run{"-v"}))
+        local output, status = run{"-x"}
+        assert.equal(1, status)
+        assert.matches("unrecognized option '%-x'\nusage: ", output)
+        output, status = run{"-e"}
+        assert.equal(1, status)
+        assert.matches("'%-e' needs argument", output)
+    end)
+
+    it("reports errors with a traceback and status 1", function()
+        local output, status = run{"-e", "local function f() error 'no' end f()"}
+        assert.equal(1, status)
+        assert.matches("%(command line%):1: no\nstack traceback:\n.*<%(command line%):1>", output)
+        output, status = run{"-e",
+            "error(setmetatable({}, {__tostring = function() return 'E' end}))"}
+        assert.equal(1, status)
+        assert.matches(": E\n$", output)
+        output, status = run{"/no/such/file.lua"}
+        assert.equal(1, status)
+        assert.matches("cannot open /no/such/file.lua", output, 1, true)
+        assert.same({"", 3}, {run{"-e", "os.exit(3)"}})
+    end)
+
+    it("loads C modules of Lua", function()
+        assert.same({"directory\n", 0},
+            {run{"-l", "lfs", "-e", "print(lfs.attributes('.', 'mode'))"}})
+    end)
+
+    it("prints values at the prompt, without banner and prompt in a pipe", function()
+        local output, status = run({"-i"},
+            "x = 42\nx\nx, nil, 's'\nfor i = 1, 2 do\nprint(i)\nend\n1 +\n2\n")
+        assert.equal("42\n42\tnil\ts\n1\n2\n3\n", output)
+        assert.equal(0, status)
+    end)
+
+    it("shows tables, tensors in them on one line", function()
+        assert.equal('{1, "a", t = Tensor[float32 2x3 cpu]}\n',
+            (run({"-i"}, "{1, 'a', t = luma.zeros(2, 3)}\n")))
+    end)
+
+    it("answers ?name as luma.help does", function()
+        local output = run({"-i"}, "?softmax\nprint(luma.help 'softmax')\n")
+        local half = #output // 2
+        assert.matches("^luma.softmax", output)
+        assert.equal(output:sub(1, half), output:sub(half + 1))
+    end)
+
+    it("goes on after errors at the prompt", function()
+        local output, status = run({"-i"},
+            "x = 1\nerror 'e1'\n)\nerror {}\nx\nluma.zeros(2):nosuch()\nx\n")
+        assert.equal(0, status)
+        assert.matches("e1\nstack traceback:", output)
+        assert.matches("unexpected symbol near '%)'", output)
+        assert.matches("error object is a table value", output)
+        assert.matches("\n1\n.*\n1\n$", output)
+    end)
+
+    describe("on Ctrl-C", function()
+        local function interrupted(text)
+            return shell("timeout -s INT 0.3 $LUMA -e " .. program.quote(text))
+        end
+
+        it("stops Lua code", function()
+            local output = interrupted("while true do end")
+            assert.matches(": interrupted\nstack traceback:", output)
+        end)
+
+        it("stops Lua code in a coroutine", function()
+            assert.matches("interrupted", (interrupted(
+                "coroutine.wrap(function() while true do end end)()")))
+            assert.matches("^after\tfalse\t.*interrupted\n$", (interrupted([[
+                local co = coroutine.create(function() while true do end end)
+                print('after', coroutine.resume(co))]])))
+        end)
+
+        it("stops a tensor operation, once", function()
+            local output = interrupted([[
+                local a = luma.ones(3000, 3000)
+                local good, message = pcall(function() while true do a:matmul(a) end end)
+                print(good, message, a:sum():item())]])
+            assert.matches("^false\t.*interrupted\t9000000", output)
+        end)
+
+        it("ends the process as the signal does", function()
+            local _, status = shell([[
+                $LUMA -e 'while true do end' & pid=$!
+                sleep 0.3; kill -INT $pid; wait $pid]])
+            assert.equal(130, status)
+        end)
+
+        it("leaves the prompt usable, whatever was going on", function()
+            if not os.execute("command -v script >/dev/null") then
+                pending("needs script(1) for a terminal")
+                return
+            end
+            local output = shell([[
+                { pause() { sleep 0.4; printf '\003'; sleep 0.2; }
+                  printf 'x = 42\n'; pause; printf 'half'; pause; printf 'for i = 1, 2 do\n'; pause
+                  printf 'while true do end\n'; pause
+                  printf 'a = luma.ones(2000, 2000) while true do a:matmul(a) end\n'; pause
+                  printf 'print("x is", x)\n'; sleep 0.4; printf '\004'; } |
+                script -qec "$LUMA" /dev/null]])
+            assert.matches("x is\t42\r\n", output)
+            assert.matches("stdin:1: interrupted.*interrupted", output)
+        end)
+    end)
+end)
