@@ -38,9 +38,9 @@ describe("the luma program", function()
     it("has luma as the only extra global", function()
         local standard = {}
         for name in ([[_G _VERSION arg assert collectgarbage coroutine debug dofile error
-            getmetatable io ipairs load loadfile luma math next os package pairs pcall print rawequal rawget
-            rawlen rawset require select setmetatable string table tonumber tostring type utf8
-            warn xpcall]]):gmatch("%S+") do
+            getmetatable io ipairs load loadfile luma math next os package pairs pcall print
+            rawequal rawget rawlen rawset require select setmetatable string table tonumber
+            tostring type utf8 warn xpcall]]):gmatch("%S+") do
             standard[#standard + 1] = name
         end
         local output = run{"-e", [[
