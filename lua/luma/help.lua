@@ -40,13 +40,15 @@ local FUNCTIONS = {
     {"set_memory_limit", "set_memory_limit(bytes)", "Bytes that tensors may take."},
 }
 
-local function is_method(row)
-    return row.kind ~= "make"
+-- Unknown methods are errors.
+local function has_method(name)
+    local x = luma.zeros(1)
+    return (pcall(function() return x[name] end))
 end
 
 -- "x, dim:dim?, {keepdim:bool}" as one writes it in Lua: "x [, dim] [, {keepdim =}]".
 local function signature_text(row)
-    if row.kind == "make" then return row.signature end
+    if row.row == "make" then return row.signature end
     local positional, options = row.signature:match("^([^{]*),?%s*{(.*)}$")
     positional = positional or row.signature
     local text = ""
@@ -71,9 +73,9 @@ local function row_text(row)
     local lines = {("luma.%s(%s)"):format(row.name, signature_text(row)), "    " .. row.doc}
     if row.formula ~= "" then lines[#lines + 1] = "    formula: " .. row.formula end
     if TAKES[row.takes] then lines[#lines + 1] = "    takes: " .. TAKES[row.takes] end
-    if is_method(row) then
+    if row.row ~= "make" then
         local forms = ("x:%s(...)"):format(row.name)
-        if row.inplace then forms = forms .. (", in place x:%s_(...)"):format(row.name) end
+        if has_method(row.name .. "_") then forms = forms .. (", in place x:%s_(...)"):format(row.name) end
         lines[#lines + 1] = "    method: " .. forms
     end
     return table.concat(lines, "\n")
@@ -88,7 +90,7 @@ local function overview()
     for _, kind in ipairs(KINDS) do
         local names = {}
         for _, row in ipairs(luma.ops) do
-            if row.kind == kind[1] then names[#names + 1] = row.name end
+            if row.row == kind[1] then names[#names + 1] = row.name end
         end
         lines[#lines + 1] = ("  %s: %s"):format(kind[2], table.concat(names, " "))
     end
