@@ -75,7 +75,9 @@ local function row_text(row)
     if TAKES[row.takes] then lines[#lines + 1] = "    takes: " .. TAKES[row.takes] end
     if row.row ~= "make" then
         local forms = ("x:%s(...)"):format(row.name)
-        if has_method(row.name .. "_") then forms = forms .. (", in place x:%s_(...)"):format(row.name) end
+        if has_method(row.name .. "_") then
+            forms = forms .. (", in place x:%s_(...)"):format(row.name)
+        end
         lines[#lines + 1] = "    method: " .. forms
     end
     return table.concat(lines, "\n")
