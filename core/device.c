@@ -15,6 +15,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
         d->ops = ops;
         d->index = index;
         d->ctx = ctx;
+        d->soft_limit = INT64_MAX;
         strncpy(d->name, name, sizeof d->name - 1);
         d->cache = lm_cache_open(d);
     }

@@ -95,6 +95,8 @@ struct lm_device {
     char name[12]; /* "cpu", "cuda:0" */
     int index;
     lm_cache *cache;
+    int64_t live;          /* bytes of storages that live */
+    int64_t soft_limit;    /* see luma_state; INT64_MAX: none */
     uint64_t seed, offset; /* random numbers: position in words */
     void *ctx;             /* the backend's own */
 };

@@ -15,12 +15,18 @@ struct luma_state {
     int index_base; /* 0 in C, 1 in Lua */
     luma_dtype default_dtype;
     volatile int *interrupt; /* may be NULL */
+    bool (*poll)(void *ctx); /* another way to be interrupted; may be NULL */
+    void *poll_ctx;
     int argument;            /* of the last failure, 1-based; 0: none */
     char message[LM_MESSAGE_SIZE];
     /* Copies per path, for the specs: which way contiguous, cat and assignment went. */
     struct {
         int64_t shared, memcpy, copy2d, strided;
     } copies;
+    /* For hosts with a garbage collector: a storage that takes its device past soft_limit fails
+    ** with `soft` set, so that the host collects and tries again; not while `lifted`. */
+    int64_t fresh; /* bytes asked for since the host set it to 0 */
+    bool soft, lifted;
     /* Test hook: when >= 0, counts down at every allocation and fails the one that finds 0. */
     int64_t fail_after;
 };
@@ -42,7 +48,7 @@ typedef struct {
 const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape);
 
 static inline bool lm_interrupted(const luma_state *S) {
-    return S->interrupt && *S->interrupt;
+    return (S->interrupt && *S->interrupt) || (S->poll && S->poll(S->poll_ctx));
 }
 luma_status lm_fail_interrupted(luma_state *S);
 

@@ -13,8 +13,14 @@ static bool fail_now(luma_state *S) {
 }
 
 luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_storage **out) {
+    if (device->live + (int64_t)nbytes > device->soft_limit && !S->lifted) {
+        S->soft = true;
+        return lm_cache_fail(S, device, nbytes);
+    }
     lm_storage *st = fail_now(S) ? NULL : lm_cache_storage(device, nbytes);
     if (!st) return lm_cache_fail(S, device, nbytes);
+    device->live += (int64_t)nbytes;
+    S->fresh += (int64_t)nbytes;
     *out = st;
     return LUMA_OK;
 }
@@ -49,6 +55,7 @@ void lm_storage_release(lm_storage *st) {
         if (st->deleter) st->deleter(st->ctx);
         free(st);
     } else {
+        st->device->live -= (int64_t)st->nbytes;
         lm_cache_release(st);
     }
 }

@@ -1,0 +1,166 @@
+/* binding.h -- what the files of the Lua module share. Layer: bindings. */
+#ifndef lm_binding_h
+#define lm_binding_h
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "luma_lua.h"
+#include "tensor.h"
+
+/* One per Lua state: a userdata in the registry. S is NULL once the state closes. */
+typedef struct {
+    luma_state *S;
+    lua_State *main;
+    volatile int *flag; /* the host's interrupt flag; NULL: hooks of the main thread are watched */
+    int hookmask;       /* of the main thread when the operation began */
+    /* gc.c: bytes */
+    int64_t step_at; /* S->fresh at which a young collection is due */
+    int64_t boxes;   /* tensors that live */
+    int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
+    bool stress;     /* a full collection before every operation (LUMA_GCSTRESS) */
+    int nparams[LM_NOPS];
+    lm_param params[LM_NOPS][LM_MAX_PARAMS];
+} lm_ctx;
+
+/* Every C function of the module is a closure whose first upvalues are the ctx and the metatable
+** of tensors; what else it has comes after. */
+#define LM_UP_CTX lua_upvalueindex(1)
+#define LM_UP_META lua_upvalueindex(2)
+#define LM_UP_OWN lua_upvalueindex(3)
+#define LM_UP_OWN2 lua_upvalueindex(4)
+
+#if defined(__GNUC__)
+#define LM_NORETURN __attribute__((noreturn))
+#else
+#define LM_NORETURN
+#endif
+
+/* ---- box.c: the userdata ---- */
+
+/* magic is the box's own address, scrambled: stale memory elsewhere never passes for a tensor. */
+typedef struct {
+    uintptr_t magic;
+    luma_tensor t; /* storage NULL: released, or not yet computed */
+} lm_box;
+
+/* Pushes a new box that holds LUMA_NEW; compute into it afterwards, so that no error leaks. */
+luma_tensor *lm_box_new(lua_State *L, lm_ctx *c);
+/* The tensor at idx, NULL when it is none (released ones are given). */
+luma_tensor *lm_box_test(lua_State *L, int idx);
+int lm_box_free(lua_State *L); /* __close and x:free() */
+/* Makes ctx and metatable unless they are there; pushes the metatable. */
+lm_ctx *lm_box_open(lua_State *L);
+
+/* ---- gc.c: when to collect ---- */
+
+#define LM_BOX_COST 300 /* bytes charged for each tensor beside its elements */
+
+void lm_gc_open(lua_State *L, lm_ctx *c);
+void lm_gc_poll(lua_State *L, lm_ctx *c);
+/* After LUMA_ERR_MEMORY: collects; true when the operation should be tried again. Arguments must be
+** checked anew, since finalizers may have released them. *tried is 0 at first. */
+bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried);
+
+/* Begins every function that may allocate: before arguments are looked at. */
+static inline lm_ctx *lm_enter(lua_State *L) {
+    lm_ctx *c = lua_touserdata(L, LM_UP_CTX);
+    if (!c->S) luaL_error(L, "luma is closed");
+    c->S->lifted = false;
+    c->hookmask = lua_gethookmask(c->main);
+    if (c->S->fresh >= c->step_at) lm_gc_poll(L, c);
+    return c;
+}
+
+/* ---- args.c: reading arguments ---- */
+
+#define LM_CALL_INTS 64
+typedef struct {
+    lua_State *L;
+    lm_ctx *c;
+    const char *name;   /* of the function, for messages */
+    int top;            /* number of arguments */
+    const char *option; /* the option being read; NULL: a positional argument */
+    int used;
+    int64_t ints[LM_CALL_INTS]; /* short lists */
+} lm_call;
+
+void lm_call_open(lm_call *k, lua_State *L, lm_ctx *c, const char *name);
+/* "bad argument #arg to 'name' (...)", numbered as luaL_argerror does for methods. */
+LM_NORETURN void lm_bad(lm_call *k, int arg, const char *format, ...);
+LM_NORETURN void lm_bad_type(lm_call *k, int arg, int idx, const char *expected);
+/* Raises the failure that S holds. */
+LM_NORETURN void lm_raise(lm_call *k, luma_status status);
+/* An error unless x holds elements: finalizers may have released it since it was read. */
+void lm_check_live(lm_call *k, int arg, const luma_tensor *x);
+
+luma_tensor *lm_arg_tensor(lm_call *k, int arg, int idx);
+bool lm_is_scalar(lua_State *L, int idx); /* a number or a boolean */
+luma_scalar lm_to_scalar(lua_State *L, int idx);
+/* A tensor, or a number or boolean as a weak one in *weak. */
+const luma_tensor *lm_arg_operand(lm_call *k, int arg, int idx, luma_tensor *weak);
+int64_t lm_arg_integer(lm_call *k, int arg, int idx);
+luma_scalar lm_arg_number(lm_call *k, int arg, int idx);
+double lm_arg_double(lm_call *k, int arg, int idx);
+bool lm_arg_boolean(lm_call *k, int arg, int idx);
+/* Memory for n integers that lasts as long as the call. May push. */
+int64_t *lm_call_ints(lm_call *k, int n);
+/* Number of entries of the table at idx, whose keys must be 1 to n. */
+int lm_arg_length(lm_call *k, int arg, int idx);
+/* A list of integers, or one integer. May push. */
+const int64_t *lm_arg_list(lm_call *k, int arg, int idx, int *n);
+/* A list, or all arguments from arg on that are numbers; *next is the argument after. May push. */
+const int64_t *lm_arg_shape(lm_call *k, int arg, int *n, int *next);
+/* A dim or position of Lua (1-based, negative from the end) to one of core. */
+int64_t lm_arg_dim(lm_call *k, int arg, int64_t dim);
+int64_t lm_arg_position(lm_call *k, int arg, int64_t position);
+luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx);
+
+bool lm_is_options(lua_State *L, int idx); /* a table without [1] */
+/* Every key of the table at idx must be one of names, which NULL ends. */
+void lm_check_options(lm_call *k, int arg, int idx, const char *const *names);
+/* Pushes the option and says true, or pushes nothing; sets k->option. idx 0: no options. */
+bool lm_get_option(lm_call *k, int idx, const char *name);
+/* The name nearest to what among those tried; distance 0: the same. */
+typedef struct {
+    const char *what, *best;
+    int distance;
+} lm_near;
+void lm_near_try(lm_near *near, const char *name);
+
+/* ---- numbers and elements: convert.c ---- */
+
+/* An error unless dtype can hold v: exactly in integers, rounded in floats. */
+void lm_check_fits(lm_call *k, int arg, luma_scalar v, luma_dtype dtype);
+bool lm_fits(luma_scalar v, luma_dtype dtype);
+void lm_push_scalar(lua_State *L, luma_scalar v);
+/* Pushes the element that lies in host memory. */
+void lm_push_element(lua_State *L, const luma_state *S, luma_dtype dtype, const char *element);
+
+/* Pushes the tensor at idx in another dtype. */
+luma_tensor *lm_cast_push(lm_call *k, int arg, int idx, luma_dtype dtype);
+/* Pushes a copy of it in a dtype, on a device. */
+luma_tensor *lm_move_push(lm_call *k, int arg, int idx, luma_dtype dtype, const char *device);
+
+/* ---- table.c: nested tables ---- */
+
+/* Pushes the tensor of a nested table, number or boolean; LUMA_NDTYPES: bool or the default float,
+** which must hold every integer exactly. */
+luma_tensor *lm_table_read(lm_call *k, int arg, int idx, luma_dtype dtype);
+
+/* ---- the parts of the module, each fills in what it is responsible for ---- */
+
+/* Elementwise row op on the first nin arguments; pushes the result. */
+int lm_map_push(lua_State *L, lm_ctx *c, lm_op op, int nin);
+/* Pushes f as a closure with ctx, metatable and the nown values on top, which it consumes. */
+void lm_push_function(lua_State *L, lua_CFunction f, int nown);
+/* {name, function} pairs into the table at idx (absolute). */
+void lm_register(lua_State *L, int idx, const luaL_Reg *functions);
+void lm_ops_open(lua_State *L, int module, int methods);
+void lm_operators_open(lua_State *L, int meta);
+void lm_index_open(lua_State *L, int meta, int methods);
+void lm_construct_open(lua_State *L, int module, int methods);
+void lm_convert_open(lua_State *L, int module, int methods);
+void lm_module_open(lua_State *L, int module);
+
+#endif

@@ -1,0 +1,181 @@
+/* box.c -- the userdata that holds a tensor, the context of a Lua state, and what C programs may
+** do with both. Layer: bindings. */
+#include <string.h>
+
+#include "binding.h"
+#include "cpu/cpu.h"
+
+static const char ctx_key, meta_key;
+
+static uintptr_t magic_of(const lm_box *box) {
+    return (uintptr_t)box ^ (uintptr_t)UINT64_C(0x6c756d61746e7372);
+}
+
+static lm_box *test(lua_State *L, int idx) {
+    lm_box *box = lua_touserdata(L, idx);
+    if (box && lua_rawlen(L, idx) == sizeof *box && box->magic == magic_of(box)) return box;
+    return NULL;
+}
+
+/* The metatable follows at once: nothing may collect in between. */
+static luma_tensor *box_push(lua_State *L, lm_ctx *c) {
+    lm_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->magic = magic_of(box);
+    box->t.storage = NULL;
+    box->t.number.kind = LUMA_NOT_A_NUMBER;
+    c->boxes++;
+    c->S->fresh += LM_BOX_COST;
+    return &box->t;
+}
+
+luma_tensor *lm_box_new(lua_State *L, lm_ctx *c) {
+    luma_tensor *t = box_push(L, c);
+    lua_pushvalue(L, LM_UP_META);
+    lua_setmetatable(L, -2);
+    return t;
+}
+
+luma_tensor *lm_box_test(lua_State *L, int idx) {
+    lm_box *box = test(L, idx);
+    return box ? &box->t : NULL;
+}
+
+static void release(lm_box *box) {
+    lm_storage *st = box->t.storage;
+    box->t.storage = NULL;
+    lm_storage_release(st);
+}
+
+int lm_box_free(lua_State *L) {
+    lm_box *box = test(L, 1);
+    luaL_argexpected(L, box != NULL, 1, "tensor");
+    release(box);
+    return 0;
+}
+
+static int collect(lua_State *L) {
+    lm_ctx *c = lua_touserdata(L, LM_UP_CTX);
+    lm_box *box = test(L, 1);
+    if (!box) return 0;
+    release(box);
+    c->boxes--;
+    return 0;
+}
+
+/* ---- the context ---- */
+
+/* Finalizers run newest first: the tensors that a script made are gone by now. Those made by
+** finalizers during the close are not; their memory goes with the caches. */
+static int ctx_close(lua_State *L) {
+    lm_ctx *c = lua_touserdata(L, 1);
+    luma_close(c->S);
+    c->S = NULL;
+    return 0;
+}
+
+/* lua.c's Ctrl-C sets a hook and nothing else: a hook that was not there when the operation began
+** is taken for one. */
+static bool interrupted(void *ctx) {
+    const lm_ctx *c = ctx;
+    if (c->flag) return *c->flag != 0;
+    return lua_gethookmask(c->main) != c->hookmask;
+}
+
+static void ctx_open(lua_State *L) {
+    lm_ctx *c = lua_newuserdatauv(L, sizeof *c, 0);
+    memset(c, 0, sizeof *c);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, ctx_close);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    c->S = luma_open();
+    if (!c->S) luaL_error(L, "not enough memory");
+    if (lm_cpu_register(c->S) != LUMA_OK) luaL_error(L, "%s", luma_message(c->S));
+    luma_set_index_base(c->S, 1);
+    c->S->poll = interrupted;
+    c->S->poll_ctx = c;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    c->main = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    for (int op = 0; op < LM_NOPS; op++) {
+        if (lm_ops[op].row != LM_ROW_MAKE)
+            c->nparams[op] = lm_signature_parse(lm_ops[op].signature, c->params[op]);
+    }
+    lm_gc_open(L, c);
+}
+
+static lm_ctx *find_ctx(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &ctx_key);
+    lm_ctx *c = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return c;
+}
+
+lm_ctx *lm_box_open(lua_State *L) {
+    lm_ctx *c = find_ctx(L);
+    if (!c) {
+        ctx_open(L);
+        c = lua_touserdata(L, -1);
+        lua_createtable(L, 0, 32);
+        lua_pushlightuserdata(L, c);
+        lua_pushcclosure(L, collect, 1);
+        lua_setfield(L, -2, "__gc");
+        lua_pushliteral(L, "tensor");
+        lua_setfield(L, -2, "__name");
+        lua_pushboolean(L, 0);
+        lua_setfield(L, -2, "__metatable");
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &ctx_key);
+    }
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+    return c;
+}
+
+void lm_push_function(lua_State *L, lua_CFunction f, int nown) {
+    lua_pushlightuserdata(L, find_ctx(L));
+    lua_insert(L, -nown - 1);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+    lua_insert(L, -nown - 1);
+    lua_pushcclosure(L, f, nown + 2);
+}
+
+void lm_register(lua_State *L, int idx, const luaL_Reg *functions) {
+    for (; functions->name; functions++) {
+        lm_push_function(L, functions->func, 0);
+        lua_setfield(L, idx, functions->name);
+    }
+}
+
+/* ---- for C programs ---- */
+
+static lm_ctx *ctx_of(lua_State *L) {
+    lm_ctx *c = find_ctx(L);
+    if (!c || !c->S) luaL_error(L, "the luma module is not open");
+    return c;
+}
+
+luma_state *luma_lua_state(lua_State *L) {
+    return ctx_of(L)->S;
+}
+
+void luma_lua_set_interrupt(lua_State *L, volatile int *flag) {
+    ctx_of(L)->flag = flag;
+}
+
+luma_tensor *luma_test(lua_State *L, int idx) {
+    return lm_box_test(L, idx);
+}
+
+luma_tensor *luma_check(lua_State *L, int arg) {
+    luma_tensor *x = lm_box_test(L, arg);
+    if (!x) luaL_typeerror(L, arg, "tensor");
+    if (!x->storage) luaL_argerror(L, arg, "the tensor was released");
+    return x;
+}
+
+luma_tensor *luma_push(lua_State *L) {
+    luma_tensor *t = box_push(L, ctx_of(L));
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+    lua_setmetatable(L, -2);
+    return t;
+}

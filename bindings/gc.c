@@ -1,0 +1,95 @@
+/* gc.c -- when to collect: Lua sees 200 bytes of a tensor whose elements are megabytes. Layer:
+** bindings.
+**
+** Every storage and box adds to S->fresh. Each max(32 MB, live / 4) of it is worth a young
+** collection (microseconds). A storage that would take a device past its limit fails once, softly:
+** a full collection follows, limits become max(2 live, live + 64 MB) plus what the Lua heap is
+** worth, and the operation is tried again. So the peak stays near twice the live set, whatever
+** the mode of the host's collector, which is left alone. */
+#include <stdlib.h>
+
+#include "binding.h"
+#include "cache.h"
+
+#define MB (INT64_C(1) << 20)
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int64_t live_bytes(const lm_ctx *c) {
+    int64_t live = c->boxes * LM_BOX_COST;
+    for (int i = 0; i < c->S->ndevices; i++)
+        live += c->S->devices[i]->live;
+    return live;
+}
+
+/* A full collection walks the whole Lua heap, so it must be worth as much. */
+static int64_t heap_bytes(lua_State *L) {
+    return (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024;
+}
+
+static void set_step(lm_ctx *c) {
+    c->S->fresh = 0;
+    c->step_at = c->stress ? 0 : larger(32 * MB, live_bytes(c) / 4);
+}
+
+static void set_limits(lua_State *L, lm_ctx *c) {
+    int64_t slack = larger(64 * MB, heap_bytes(L)), live = live_bytes(c);
+    c->limit = larger(2 * live, live + slack);
+    for (int i = 0; i < c->S->ndevices; i++) {
+        lm_device *d = c->S->devices[i];
+        d->soft_limit = larger(2 * d->live, d->live + slack);
+    }
+}
+
+static void set_limitless(lm_ctx *c) {
+    for (int i = 0; i < c->S->ndevices; i++)
+        c->S->devices[i]->soft_limit = INT64_MAX;
+    c->limit = INT64_MAX;
+}
+
+/* Inside a finalizer lua_gc does nothing and says -1; limits then grow without effect. */
+static void collect(lua_State *L, lm_ctx *c) {
+    lua_gc(L, LUA_GCCOLLECT);
+    set_limits(L, c);
+    set_step(c);
+}
+
+void lm_gc_open(lua_State *L, lm_ctx *c) {
+    const char *stress = getenv("LUMA_GCSTRESS");
+    c->stress = stress && *stress && *stress != '0';
+    set_limits(L, c);
+    set_step(c);
+}
+
+void lm_gc_poll(lua_State *L, lm_ctx *c) {
+    if (!lua_gc(L, LUA_GCISRUNNING)) {
+        set_step(c);
+        return;
+    }
+    bool was_stopped = c->limit == INT64_MAX;
+    if (!c->stress && !was_stopped) lua_gc(L, LUA_GCSTEP, 0);
+    if (c->stress || was_stopped || live_bytes(c) > c->limit)
+        collect(L, c);
+    else
+        set_step(c);
+}
+
+bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried) {
+    luma_state *S = c->S;
+    bool soft = S->soft;
+    int now = soft ? 1 : 2;
+    if (*tried & now) return false;
+    *tried |= now;
+    S->soft = false;
+    if (soft && !lua_gc(L, LUA_GCISRUNNING)) {
+        set_limitless(c);
+        return true;
+    }
+    collect(L, c);
+    S->lifted = true;
+    for (int i = 0; i < S->ndevices && !soft; i++)
+        lm_cache_empty(S->devices[i]->cache);
+    return true;
+}

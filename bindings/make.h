@@ -1,0 +1,22 @@
+/* make.h -- what the files that construct tensors share. Layer: bindings. */
+#ifndef lm_make_h
+#define lm_make_h
+
+#include "binding.h"
+
+typedef struct {
+    luma_dtype dtype; /* LUMA_NDTYPES: not said */
+    const char *device;
+    int options; /* argument of the options table; 0: none */
+} lm_where;
+
+/* The last argument: nothing, a dtype, or options of these names ("dtype", "device" and more). */
+void lm_read_options(lm_call *k, int arg, const char *const *names, lm_where *w);
+void lm_read_where(lm_call *k, int arg, lm_where *w);
+/* Pushes a new tensor, contents not set. */
+luma_tensor *lm_make(lm_call *k, int ndim, const int64_t *shape, luma_dtype dtype,
+                     const char *device);
+/* Leaves the tensor on top on w's device; returns 1, the number of results. */
+int lm_finish(lm_call *k, const lm_where *w);
+
+#endif

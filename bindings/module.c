@@ -1,0 +1,123 @@
+/* module.c -- luaopen_luma: the module table, made of the registry and of what concerns all
+*tensors.
+** Layer: bindings. */
+#include <string.h>
+#include <time.h>
+
+#include "binding.h"
+#include "cache.h"
+#include "lua_files.h"
+
+/* ---- what concerns the process or the state ---- */
+
+static int clock_now(lua_State *L) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lua_pushnumber(L, (lua_Number)now.tv_sec + 1e-9 * (lua_Number)now.tv_nsec);
+    return 1;
+}
+
+static int is_tensor(lua_State *L) {
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, lm_box_test(L, 1) != NULL);
+    return 1;
+}
+
+static int set_num_threads(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "set_num_threads");
+    int64_t n = lm_arg_integer(&k, 1, 1);
+    if (n < 1 || n > 1024) lm_bad(&k, 1, "1 to 1024 threads expected, got %I", (LUAI_UACINT)n);
+    luma_set_num_threads((int)n);
+    return 0;
+}
+
+void lm_module_open(lua_State *L, int module) {
+    static const luaL_Reg functions[] = {{"clock", clock_now},
+                                         {"is_tensor", is_tensor},
+                                         {"set_num_threads", set_num_threads},
+                                         {NULL, NULL}};
+    lm_register(L, module, functions);
+    lua_pushliteral(L, LUMA_VERSION);
+    lua_setfield(L, module, "version");
+    for (int d = 0; d < LUMA_NDTYPES; d++) {
+        lua_pushstring(L, lm_dtypes[d].name);
+        lua_setfield(L, module, lm_dtypes[d].name);
+    }
+}
+
+/* ---- opening ---- */
+
+/* "Tensor[float32 2x3 cpu]": what tostring says until the Lua files print elements. */
+static int brief(lua_State *L) {
+    const luma_tensor *x = luma_check(L, 1);
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    lua_pushfstring(L, "Tensor[%s ", luma_dtype_name(x->dtype));
+    luaL_addvalue(&b);
+    for (int d = 0; d < x->layout.ndim; d++) {
+        lua_pushfstring(L, d ? "x%I" : "%I", (LUAI_UACINT)x->layout.shape[d]);
+        luaL_addvalue(&b);
+    }
+    lua_pushfstring(L, x->layout.ndim ? " %s]" : "%s]", lm_device_of(x)->name);
+    luaL_addvalue(&b);
+    luaL_pushresult(&b);
+    return 1;
+}
+
+/* load(name): the chunk of lua/luma/<name>.lua, compiled. */
+static int load_file(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    for (const lm_lua_file *f = lm_lua_files; f->name; f++) {
+        if (strcmp(f->name, name) != 0) continue;
+        lua_pushfstring(L, "=luma/%s.lua", name);
+        if (luaL_loadbufferx(L, (const char *)f->text, f->size, lua_tostring(L, -1), "t") != LUA_OK)
+            return lua_error(L);
+        return 1;
+    }
+    return luaL_error(L, "no file '%s' in the library", name);
+}
+
+static bool has_file(const char *name) {
+    for (const lm_lua_file *f = lm_lua_files; f->name; f++) {
+        if (strcmp(f->name, name) == 0) return true;
+    }
+    return false;
+}
+
+static void run_init(lua_State *L, int module, int meta) {
+    if (!has_file("init")) return;
+    lm_push_function(L, load_file, 0);
+    lua_pushvalue(L, -1);
+    lua_pushliteral(L, "init");
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, module);
+    lua_pushvalue(L, meta);
+    lua_pushvalue(L, -4);
+    lua_call(L, 3, 0);
+    lua_pop(L, 1);
+}
+
+int luaopen_luma(lua_State *L) {
+    luaL_checkversion(L);
+    lua_settop(L, 0);
+    luaL_checkstack(L, 20, NULL);
+    lm_box_open(L);
+    int meta = 1, module = 2, methods = 3;
+    lua_newtable(L);
+    lua_newtable(L);
+    lm_ops_open(L, module, methods);
+    lm_construct_open(L, module, methods);
+    lm_convert_open(L, module, methods);
+    lm_module_open(L, module);
+    lm_operators_open(L, meta);
+    lm_index_open(L, meta, methods);
+    lm_push_function(L, brief, 0);
+    lua_setfield(L, meta, "__tostring");
+    /* Scripts cannot reach the metatable; the Lua files add methods through it. */
+    lua_pushvalue(L, methods);
+    lua_setfield(L, meta, "methods");
+    run_init(L, module, meta);
+    lua_settop(L, module);
+    return 1;
+}

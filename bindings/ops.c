@@ -1,0 +1,494 @@
+/* ops.c -- the rows of the registry as Lua functions and methods: one C function reads the
+*arguments
+** that a row's signature names, calls the row, and pushes what it gives. Layer: bindings. */
+#include <string.h>
+
+#include "binding.h"
+#include "view.h"
+
+/* What the function's own upvalue says: the row, and whether it writes into its first argument. */
+#define INPLACE (1 << 16)
+
+typedef struct {
+    lm_call k;
+    lm_op op;
+    const lm_op_info *info;
+    const lm_param *params;
+    int nparams;
+    int where[LM_MAX_PARAMS]; /* argument of each parameter; 0: absent */
+    int options;              /* argument of the options table; 0: none */
+    int tensors;              /* argument of a list of tensors; 0: none */
+    luma_tensor *joined;      /* room for that list */
+    const luma_tensor *out[2];
+    lm_arg args[LM_MAX_PARAMS];
+    luma_tensor weak[LM_MAX_PARAMS];
+    int nouts;
+    bool value;
+} call;
+
+/* ---- reading arguments ---- */
+
+static bool takes_list(lm_type type) {
+    return type == LM_TYPE_INDEX || type == LM_TYPE_TENSORS || type == LM_TYPE_DIMS ||
+           type == LM_TYPE_SHAPE || type == LM_TYPE_LIST || type == LM_TYPE_SIZES;
+}
+
+/* Order of dims: the one shape-like parameter that holds dims. */
+static bool holds_dims(const lm_param *p) {
+    return p->type == LM_TYPE_DIMS || (p->type == LM_TYPE_SHAPE && strcmp(p->name, "dims") == 0);
+}
+
+static void read_index(call *c, lm_arg *a, int arg, int idx) {
+    lua_State *L = c->k.L;
+    luma_tensor *x = lm_box_test(L, idx);
+    if (!x) {
+        if (!lua_istable(L, idx)) lm_bad_type(&c->k, arg, idx, "index tensor or list");
+        x = lm_table_read(&c->k, arg, idx, LUMA_INT64);
+    }
+    lm_check_live(&c->k, arg, x);
+    a->tensor = x;
+}
+
+static void read_dims(call *c, lm_arg *a, int arg) {
+    if (a->n == 0) return;
+    int64_t *dims = lm_call_ints(&c->k, a->n);
+    for (int i = 0; i < a->n; i++)
+        dims[i] = lm_arg_dim(&c->k, arg, a->list[i]);
+    a->list = dims;
+}
+
+/* Parameter p from the value at idx, which belongs to argument arg. */
+static void read_value(call *c, int p, int arg, int idx) {
+    lm_call *k = &c->k;
+    lm_arg *a = &c->args[p];
+    a->given = true;
+    switch (c->params[p].type) {
+    case LM_TYPE_TENSOR:
+    case LM_TYPE_MASK:
+        a->tensor = lm_arg_tensor(k, arg, idx);
+        break;
+    case LM_TYPE_OPERAND:
+        a->tensor = lm_arg_operand(k, arg, idx, &c->weak[p]);
+        break;
+    case LM_TYPE_INDEX:
+        read_index(c, a, arg, idx);
+        break;
+    case LM_TYPE_TENSORS:
+        if (!lua_istable(k->L, idx)) lm_bad_type(k, arg, idx, "list of tensors");
+        c->tensors = idx;
+        break;
+    case LM_TYPE_DIM:
+    case LM_TYPE_NEWDIM:
+        a->i = lm_arg_dim(k, arg, lm_arg_integer(k, arg, idx));
+        break;
+    case LM_TYPE_POSITION:
+        a->i = lm_arg_integer(k, arg, idx);
+        if (a->i == 0 && strcmp(c->params[p].name, "last") == 0)
+            a->i = LM_BEFORE_FIRST;
+        else
+            a->i = lm_arg_position(k, arg, a->i);
+        break;
+    case LM_TYPE_INT:
+        a->i = lm_arg_integer(k, arg, idx);
+        break;
+    case LM_TYPE_NUMBER:
+        a->number = lm_arg_number(k, arg, idx);
+        break;
+    case LM_TYPE_BOOL:
+        a->i = lm_arg_boolean(k, arg, idx);
+        break;
+    case LM_TYPE_DIMS:
+    case LM_TYPE_SHAPE:
+    case LM_TYPE_LIST:
+    case LM_TYPE_SIZES:
+        a->list = lm_arg_list(k, arg, idx, &a->n);
+        if (holds_dims(&c->params[p])) read_dims(c, a, arg);
+        break;
+    }
+}
+
+static void too_many(call *c, int arg) {
+    const char *option = NULL;
+    for (int p = 0; p < c->nparams && !option; p++) {
+        if (c->params[p].option) option = c->params[p].name;
+    }
+    if (option && lm_is_scalar(c->k.L, arg))
+        lm_bad(&c->k, arg, "options stand in a table, as in {%s = ...}", option);
+    lm_bad(&c->k, arg, "no such argument");
+}
+
+/* Positional arguments in order; a trailing table that no list-like parameter needs holds options.
+ */
+static void read_positional(call *c) {
+    lua_State *L = c->k.L;
+    int arg = 1;
+    for (int p = 0; p < c->nparams && !c->params[p].option; p++) {
+        const lm_param *param = &c->params[p];
+        bool list = takes_list(param->type) && !param->optional;
+        if (arg == c->k.top && !list && lm_is_options(L, arg)) {
+            c->options = arg;
+            if (!param->optional) lm_bad(&c->k, arg, "%s expected, got options", param->name);
+        }
+        if (c->options || (lua_isnoneornil(L, arg) && param->optional)) {
+            arg += c->options ? 0 : 1;
+            continue;
+        }
+        c->where[p] = arg;
+        if (param->type == LM_TYPE_SHAPE) {
+            c->args[p].given = true;
+            c->args[p].list = lm_arg_shape(&c->k, arg, &c->args[p].n, &arg);
+            if (holds_dims(param)) read_dims(c, &c->args[p], c->where[p]);
+        } else {
+            read_value(c, p, arg, arg);
+            arg++;
+        }
+    }
+    if (!c->options && arg <= c->k.top && lm_is_options(L, arg)) c->options = arg++;
+    int after = c->options ? c->options + 1 : arg;
+    if (after <= c->k.top && !lua_isnil(L, after)) too_many(c, after);
+}
+
+static void read_out(call *c) {
+    lm_call *k = &c->k;
+    lua_State *L = k->L;
+    int arg = c->options;
+    if (!lm_get_option(k, arg, "out")) return;
+    int idx = lua_gettop(L);
+    if (c->info->gives == LM_GIVES_PAIR && lua_istable(L, idx)) {
+        for (int i = 0; i < 2; i++) {
+            lua_rawgeti(L, idx, i + 1);
+            c->out[i] = lm_arg_tensor(k, arg, lua_gettop(L));
+        }
+        return;
+    }
+    c->out[0] = lm_arg_tensor(k, arg, idx);
+}
+
+static void read_options(call *c, bool inplace) {
+    lm_call *k = &c->k;
+    const char *names[LM_MAX_PARAMS + 2];
+    int n = 0;
+    bool out = !inplace && c->info->gives != LM_GIVES_VALUE && c->info->gives != LM_GIVES_LIST;
+    if (!c->options) return;
+    for (int p = 0; p < c->nparams; p++) {
+        if (c->params[p].option) names[n++] = c->params[p].name;
+    }
+    if (out) names[n++] = "out";
+    names[n] = NULL;
+    lm_check_options(k, c->options, c->options, names);
+    for (int p = 0; p < c->nparams; p++) {
+        if (c->params[p].option && lm_get_option(k, c->options, c->params[p].name))
+            read_value(c, p, c->options, lua_gettop(k->L));
+    }
+    if (out) read_out(c);
+    k->option = NULL;
+}
+
+/* ---- calling ---- */
+
+/* Nothing of Lua runs between this and the call: what it finds stays. */
+static void check_live(call *c) {
+    lm_call *k = &c->k;
+    for (int p = 0; p < c->nparams; p++) {
+        if (c->args[p].tensor) lm_check_live(k, c->where[p], c->args[p].tensor);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (c->out[i]) lm_check_live(k, c->options, c->out[i]);
+    }
+    if (!c->tensors) return;
+    for (int i = 0; i < c->args[0].n; i++) {
+        lua_rawgeti(k->L, c->tensors, i + 1);
+        const luma_tensor *x = lm_box_test(k->L, -1);
+        if (!x)
+            lm_bad(k, c->tensors, "[%d]: tensor expected, got %s", i + 1, luaL_typename(k->L, -1));
+        if (!x->storage) lm_bad(k, c->tensors, "[%d]: the tensor was released", i + 1);
+        c->joined[i] = *x;
+        lua_pop(k->L, 1);
+    }
+}
+
+static void make_room(call *c) {
+    if (!c->tensors) return;
+    lua_Unsigned n = lua_rawlen(c->k.L, c->tensors);
+    if (n > (1u << 20)) lm_bad(&c->k, c->tensors, "the list is too long");
+    c->joined = lua_newuserdatauv(c->k.L, (size_t)n * sizeof *c->joined + 1, 0);
+    c->args[0].n = (int)n;
+    c->args[0].tensors = c->joined;
+}
+
+/* Boxes come first; the row then computes into them. */
+static int push_tensors(call *c) {
+    lm_call *k = &c->k;
+    lua_State *L = k->L;
+    luma_tensor *boxes[2] = {NULL, NULL};
+    luma_status status;
+    int most = c->info->gives == LM_GIVES_PAIR ? 2 : 1, tried = 0;
+    make_room(c);
+    for (int i = 0; i < most && !c->out[0]; i++)
+        boxes[i] = lm_box_new(L, k->c);
+    do {
+        luma_tensor outs[2] = {LUMA_NEW, LUMA_NEW};
+        check_live(c);
+        for (int i = 0; i < 2; i++) {
+            if (c->out[i]) outs[i] = *c->out[i];
+        }
+        status = lm_op_call(k->c->S, c->op, outs, &c->nouts, &c->value, c->args);
+        for (int i = 0; i < most && status == LUMA_OK && !c->out[0]; i++)
+            *boxes[i] = outs[i];
+    } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
+    if (status != LUMA_OK) lm_raise(k, status);
+    if (most == 2 && c->nouts == 1 && !c->out[0]) lua_pop(L, 1);
+    return c->nouts;
+}
+
+static int push_value(call *c) {
+    luma_status status;
+    int tried = 0;
+    do {
+        check_live(c);
+        status = lm_op_call(c->k.c->S, c->op, NULL, &c->nouts, &c->value, c->args);
+    } while (status == LUMA_ERR_MEMORY && lm_gc_retry(c->k.L, c->k.c, &tried));
+    if (status != LUMA_OK) lm_raise(&c->k, status);
+    lua_pushboolean(c->k.L, c->value);
+    return 1;
+}
+
+/* The list that a row made is held by a userdata until each tensor has its box. */
+static int list_close(lua_State *L) {
+    lm_ctx *c = lua_touserdata(L, LM_UP_CTX);
+    luma_list *list = lua_touserdata(L, 1);
+    if (c->S) luma_close_list(c->S, list);
+    return 0;
+}
+
+static int push_list(call *c) {
+    lua_State *L = c->k.L;
+    luma_state *S = c->k.c->S;
+    luma_status status;
+    int tried = 0;
+    luma_list *list = lua_newuserdatauv(L, sizeof *list, 0);
+    *list = (luma_list){0, NULL};
+    lua_createtable(L, 0, 1);
+    lm_push_function(L, list_close, 0);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    do {
+        check_live(c);
+        status = lm_op_call_list(S, c->op, list, c->args);
+    } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, c->k.c, &tried));
+    if (status != LUMA_OK) lm_raise(&c->k, status);
+    lua_createtable(L, list->n, 0);
+    for (int i = 0; i < list->n; i++) {
+        luma_tensor *t = lm_box_new(L, c->k.c);
+        *t = list->items[i];
+        list->items[i] = LUMA_NEW;
+        lua_rawseti(L, -2, i + 1);
+    }
+    luma_close_list(S, list);
+    return 1;
+}
+
+/* May overwrite what a second attempt would read: memory limits are lifted, so that only a device
+** without memory makes it fail. */
+static int run_inplace(call *c) {
+    lm_call *k = &c->k;
+    luma_tensor *self = lm_arg_tensor(k, 1, 1);
+    luma_status status;
+    int tried = 1;
+    k->c->S->lifted = true;
+    do {
+        check_live(c);
+        status = lm_op_call_inplace(k->c->S, c->op, self, c->args);
+    } while (status == LUMA_ERR_MEMORY && lm_gc_retry(k->L, k->c, &tried));
+    if (status != LUMA_OK) lm_raise(k, status);
+    lua_settop(k->L, 1);
+    return 1;
+}
+
+static void push_out(call *c) {
+    lua_State *L = c->k.L;
+    lua_pushliteral(L, "out");
+    lua_rawget(L, c->options);
+    if (c->out[1]) {
+        int pair = lua_gettop(L);
+        lua_rawgeti(L, pair, 1);
+        lua_rawgeti(L, pair, 2);
+    }
+}
+
+/* ---- rows whose Lua form differs from the registry's ---- */
+
+/* div with {rounding = "floor" | "trunc"} is another row. */
+static void choose_rounding(call *c) {
+    lua_State *L = c->k.L;
+    int idx = c->k.top;
+    if (!lua_istable(L, idx)) return;
+    if (lm_get_option(&c->k, idx, "rounding")) {
+        const char *mode = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+        if (strcmp(mode, "floor") == 0)
+            c->op = LM_OP_floor_div;
+        else if (strcmp(mode, "trunc") == 0)
+            c->op = LM_OP_trunc_div;
+        else
+            lm_bad(&c->k, idx, "\"floor\" or \"trunc\" expected");
+        /* a copy of the options without it: the row does not know it */
+        lua_newtable(L);
+        for (lua_pushnil(L); lua_next(L, idx);) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -4);
+        }
+        lua_pushnil(L);
+        lua_setfield(L, -2, "rounding");
+        lua_replace(L, idx);
+        lua_settop(L, idx);
+    }
+    c->k.option = NULL;
+}
+
+static void check_special(call *c) {
+    lua_State *L = c->k.L;
+    if ((c->op == LM_OP_max || c->op == LM_OP_min) && lm_box_test(L, 2))
+        lm_bad(&c->k, 2, "a dim expected, got a tensor: '%s' takes two tensors",
+               c->op == LM_OP_max ? "maximum" : "minimum");
+    if (c->op == LM_OP_div) choose_rounding(c);
+}
+
+/* all and any without dims are booleans. */
+static bool gives_boolean(const call *c) {
+    if (c->op != LM_OP_all && c->op != LM_OP_any) return false;
+    return c->args[1].n == 0 && !c->args[2].given && !c->out[0];
+}
+
+static int push_boolean_of(call *c) {
+    luma_scalar v = {0};
+    push_tensors(c);
+    luma_status status = luma_item(c->k.c->S, lm_box_test(c->k.L, -1), &v);
+    if (status != LUMA_OK) lm_raise(&c->k, status);
+    lua_pushboolean(c->k.L, v.u.i != 0);
+    return 1;
+}
+
+/* ---- the function ---- */
+
+static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool inplace) {
+    call c;
+    c.op = op;
+    lm_call_open(&c.k, L, ctx, name);
+    check_special(&c);
+    c.info = &lm_ops[c.op];
+    c.params = ctx->params[c.op];
+    c.nparams = ctx->nparams[c.op];
+    c.options = c.tensors = c.nouts = 0;
+    c.out[0] = c.out[1] = NULL;
+    memset(c.where, 0, sizeof c.where);
+    memset(c.args, 0, sizeof c.args);
+    memset(c.weak, 0, sizeof c.weak);
+    read_positional(&c);
+    read_options(&c, inplace);
+    if (inplace) return run_inplace(&c);
+    if (c.info->gives == LM_GIVES_VALUE) return push_value(&c);
+    if (c.info->gives == LM_GIVES_LIST) return push_list(&c);
+    if (gives_boolean(&c)) return push_boolean_of(&c);
+    if (op == LM_OP_contiguous && !c.out[0] && luma_is_contiguous(c.args[0].tensor)) {
+        lua_settop(L, 1);
+        return 1;
+    }
+    int n = push_tensors(&c);
+    if (c.out[0]) push_out(&c);
+    return n;
+}
+
+static int inputs_of(lm_op op) {
+    switch (lm_ops[op].row) {
+    case LM_ROW_UNARY:
+    case LM_ROW_TEST:
+        return 1;
+    case LM_ROW_BINARY:
+    case LM_ROW_COMPARE:
+        return 2;
+    case LM_ROW_TERNARY:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
+static int op_function(lua_State *L) {
+    lm_ctx *c = lm_enter(L);
+    int own = (int)lua_tointeger(L, LM_UP_OWN);
+    lm_op op = (lm_op)(own & ~INPLACE);
+    int nin = inputs_of(op);
+    if (own & INPLACE) return call_row(L, c, op, lua_tostring(L, LM_UP_OWN2), true);
+    if (nin && lua_gettop(L) == nin && !lua_istable(L, nin)) return lm_map_push(L, c, op, nin);
+    return call_row(L, c, op, lm_ops[op].name, false);
+}
+
+/* ---- the short way for elementwise rows ---- */
+
+/* The arguments of an elementwise row; errors come from the long way. */
+static bool read_operands(lua_State *L, int nin, const luma_tensor **ins, luma_tensor *weak) {
+    bool any = false;
+    for (int i = 0; i < nin; i++) {
+        luma_tensor *x = lm_box_test(L, i + 1);
+        if (x) {
+            if (!x->storage) return false;
+            ins[i] = x;
+            any = true;
+        } else if (lm_is_scalar(L, i + 1)) {
+            weak[i].storage = NULL;
+            weak[i].number = lm_to_scalar(L, i + 1);
+            ins[i] = &weak[i];
+        } else {
+            return false;
+        }
+    }
+    return any;
+}
+
+static luma_status map(lua_State *L, lm_ctx *c, lm_op op, int nin, luma_tensor *out) {
+    const luma_tensor *ins[3];
+    luma_tensor weak[3];
+    if (read_operands(L, nin, ins, weak)) return lm_map_call(c->S, op, out, nin, ins, NULL);
+    lm_call k;
+    lm_call_open(&k, L, c, lm_ops[op].name);
+    for (int i = 0; i < nin; i++)
+        lm_arg_operand(&k, i + 1, i + 1, &weak[i]);
+    lm_bad_type(&k, 1, 1, "tensor");
+}
+
+int lm_map_push(lua_State *L, lm_ctx *c, lm_op op, int nin) {
+    int tried = 0;
+    luma_status status;
+    luma_tensor *out = lm_box_new(L, c);
+    do {
+        status = map(L, c, op, nin, out);
+    } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, c, &tried));
+    if (status == LUMA_OK) return 1;
+    lm_call k;
+    lm_call_open(&k, L, c, lm_ops[op].name);
+    lm_raise(&k, status);
+}
+
+/* ---- registration ---- */
+
+/* Under name in both tables. */
+static void add(lua_State *L, int module, int methods, const char *name, int own) {
+    lua_pushinteger(L, own);
+    lua_pushstring(L, name);
+    lm_push_function(L, op_function, 2);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, module, name);
+    lua_setfield(L, methods, name);
+}
+
+void lm_ops_open(lua_State *L, int module, int methods) {
+    for (int op = 0; op < LM_NOPS; op++) {
+        if (lm_ops[op].row == LM_ROW_MAKE) continue;
+        add(L, module, methods, lm_ops[op].name, op);
+        if (!lm_op_has_inplace((lm_op)op)) continue;
+        const char *twin = lua_pushfstring(L, "%s_", lm_ops[op].name);
+        add(L, module, methods, twin, op | INPLACE);
+        lua_pop(L, 1);
+    }
+}
