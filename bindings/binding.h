@@ -161,6 +161,8 @@ void lm_operators_open(lua_State *L, int meta);
 void lm_index_open(lua_State *L, int meta, int methods);
 void lm_construct_open(lua_State *L, int module, int methods);
 void lm_convert_open(lua_State *L, int module, int methods);
-void lm_module_open(lua_State *L, int module);
+void lm_random_open(lua_State *L, int module, int methods);
+void lm_matrix_open(lua_State *L, int module, int methods);
+void lm_system_open(lua_State *L, int module);
 
 #endif

@@ -48,6 +48,7 @@ luma_tensor *lm_make(lm_call *k, int ndim, const int64_t *shape, luma_dtype dtyp
         status = luma_empty(k->c->S, out, ndim, shape, dtype, device);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(k->L, k->c, &tried));
     if (status != LUMA_OK) lm_raise(k, status);
+    k->c->S->lifted = true; /* what follows in the same call is small */
     return out;
 }
 
@@ -123,7 +124,7 @@ static int full(lua_State *L) {
 
 /* ---- like another tensor ---- */
 
-static luma_tensor *make_like(lm_call *k, int options) {
+luma_tensor *lm_make_like(lm_call *k, int options) {
     lm_where w;
     const luma_tensor *x = lm_arg_tensor(k, 1, 1);
     luma_layout layout = x->layout;
@@ -139,7 +140,7 @@ static int fill_like(lua_State *L, const char *name, luma_scalar v, int options)
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), name);
     if (options == 3) v = read_fill(&k, 2);
-    luma_tensor *out = make_like(&k, options);
+    luma_tensor *out = lm_make_like(&k, options);
     lm_check_fits(&k, 2, v, out->dtype);
     luma_status status = luma_fill(k.c->S, out, v);
     if (status != LUMA_OK) lm_raise(&k, status);
@@ -161,7 +162,7 @@ static int full_like(lua_State *L) {
 static int empty_like(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "empty_like");
-    make_like(&k, 2);
+    lm_make_like(&k, 2);
     return 1;
 }
 

@@ -16,6 +16,8 @@ void lm_read_where(lm_call *k, int arg, lm_where *w);
 /* Pushes a new tensor, contents not set. */
 luma_tensor *lm_make(lm_call *k, int ndim, const int64_t *shape, luma_dtype dtype,
                      const char *device);
+/* Pushes one like argument 1 but for {dtype, device} at argument `options`. */
+luma_tensor *lm_make_like(lm_call *k, int options);
 /* Leaves the tensor on top on w's device; returns 1, the number of results. */
 int lm_finish(lm_call *k, const lm_where *w);
 

@@ -1,52 +1,10 @@
 /* module.c -- luaopen_luma: the module table, made of the registry and of what concerns all
-*tensors.
-** Layer: bindings. */
+ *tensors.
+ ** Layer: bindings. */
 #include <string.h>
-#include <time.h>
 
 #include "binding.h"
-#include "cache.h"
 #include "lua_files.h"
-
-/* ---- what concerns the process or the state ---- */
-
-static int clock_now(lua_State *L) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    lua_pushnumber(L, (lua_Number)now.tv_sec + 1e-9 * (lua_Number)now.tv_nsec);
-    return 1;
-}
-
-static int is_tensor(lua_State *L) {
-    luaL_checkany(L, 1);
-    lua_pushboolean(L, lm_box_test(L, 1) != NULL);
-    return 1;
-}
-
-static int set_num_threads(lua_State *L) {
-    lm_call k;
-    lm_call_open(&k, L, lm_enter(L), "set_num_threads");
-    int64_t n = lm_arg_integer(&k, 1, 1);
-    if (n < 1 || n > 1024) lm_bad(&k, 1, "1 to 1024 threads expected, got %I", (LUAI_UACINT)n);
-    luma_set_num_threads((int)n);
-    return 0;
-}
-
-void lm_module_open(lua_State *L, int module) {
-    static const luaL_Reg functions[] = {{"clock", clock_now},
-                                         {"is_tensor", is_tensor},
-                                         {"set_num_threads", set_num_threads},
-                                         {NULL, NULL}};
-    lm_register(L, module, functions);
-    lua_pushliteral(L, LUMA_VERSION);
-    lua_setfield(L, module, "version");
-    for (int d = 0; d < LUMA_NDTYPES; d++) {
-        lua_pushstring(L, lm_dtypes[d].name);
-        lua_setfield(L, module, lm_dtypes[d].name);
-    }
-}
-
-/* ---- opening ---- */
 
 /* "Tensor[float32 2x3 cpu]": what tostring says until the Lua files print elements. */
 static int brief(lua_State *L) {
@@ -109,7 +67,9 @@ int luaopen_luma(lua_State *L) {
     lm_ops_open(L, module, methods);
     lm_construct_open(L, module, methods);
     lm_convert_open(L, module, methods);
-    lm_module_open(L, module);
+    lm_random_open(L, module, methods);
+    lm_matrix_open(L, module, methods);
+    lm_system_open(L, module);
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
     lm_push_function(L, brief, 0);

@@ -1,0 +1,253 @@
+/* system.c -- what concerns the process or the Lua state rather than one tensor: threads, memory,
+** dtypes, the registry as data. Layer: bindings. */
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "binding.h"
+#include "cache.h"
+#include "cpu/level.h"
+
+static int clock_now(lua_State *L) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lua_pushnumber(L, (lua_Number)now.tv_sec + 1e-9 * (lua_Number)now.tv_nsec);
+    return 1;
+}
+
+static int is_tensor(lua_State *L) {
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, lm_box_test(L, 1) != NULL);
+    return 1;
+}
+
+static int set_num_threads(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "set_num_threads");
+    int64_t n = lm_arg_integer(&k, 1, 1);
+    if (n < 1 || n > 1024) lm_bad(&k, 1, "1 to 1024 threads expected, got %I", (LUAI_UACINT)n);
+    luma_set_num_threads((int)n);
+    return 0;
+}
+
+static void set_string(lua_State *L, const char *key, const char *value) {
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, int64_t value) {
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* ---- luma.config() ---- */
+
+static int config(lua_State *L) {
+    lm_ctx *c = lm_enter(L);
+    struct winsize window;
+    lua_createtable(L, 0, 8);
+    set_string(L, "version", LUMA_VERSION);
+    set_string(L, "lua", LUA_RELEASE);
+    set_string(L, "cpu", lm_level_now()->name);
+    set_integer(L, "threads", luma_num_threads());
+    set_string(L, "default_dtype", luma_dtype_name(luma_default_dtype(c->S)));
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
+        set_integer(L, "columns", window.ws_col); /* of the terminal; absent where there is none */
+    lua_createtable(L, c->S->ndevices, 0);
+    for (int i = 0; i < c->S->ndevices; i++) {
+        lua_pushstring(L, c->S->devices[i]->name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "devices");
+    return 1;
+}
+
+/* ---- memory ---- */
+
+static lm_device *device_at(lm_call *k, int arg) {
+    lm_device *d;
+    const char *name = NULL;
+    if (!lua_isnoneornil(k->L, arg)) {
+        if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "device");
+        name = lua_tostring(k->L, arg);
+    }
+    if (lm_device_find(k->c->S, name, &d) != LUMA_OK) {
+        k->c->S->argument = arg;
+        lm_raise(k, LUMA_ERR_DEVICE);
+    }
+    return d;
+}
+
+/* Bytes but for retries and ooms, which count; tensors: storages that live. */
+static int memory(lua_State *L) {
+    lm_call k;
+    lm_cache_figures f;
+    lm_call_open(&k, L, lm_enter(L), "memory");
+    lm_cache_stats(device_at(&k, 1)->cache, &f);
+    lua_createtable(L, 0, 16);
+#define FIGURE(name, stat)                                                                         \
+    set_integer(L, name, f.stat[LM_POOL_ALL].current);                                             \
+    set_integer(L, "peak_" name, f.stat[LM_POOL_ALL].peak);
+    FIGURE("allocated", allocated_bytes)
+    FIGURE("reserved", reserved_bytes)
+    FIGURE("active", active_bytes)
+    FIGURE("inactive_split", inactive_split_bytes)
+    FIGURE("requested", requested_bytes)
+    FIGURE("storages", allocation)
+    FIGURE("segments", segment)
+#undef FIGURE
+    set_integer(L, "largest_free", f.largest_free);
+    set_integer(L, "limit", f.limit);
+    set_integer(L, "retries", f.num_alloc_retries);
+    set_integer(L, "ooms", f.num_ooms);
+    return 1;
+}
+
+static int empty_cache(lua_State *L) {
+    lm_ctx *c = lm_enter(L);
+    for (int i = 0; i < c->S->ndevices; i++)
+        lm_cache_empty(c->S->devices[i]->cache);
+    return 0;
+}
+
+/* bytes (0 or nil: no limit) [, device] */
+static int set_memory_limit(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "set_memory_limit");
+    int64_t n = lua_isnoneornil(L, 1) ? 0 : lm_arg_integer(&k, 1, 1);
+    if (n < 0) lm_bad(&k, 1, "bytes cannot be negative: %I", (LUAI_UACINT)n);
+    lm_cache_set_limit(device_at(&k, 2)->cache, (size_t)n);
+    return 0;
+}
+
+/* How often each way of copying was taken: shared, memcpy, copy2d, strided. */
+static int copy_counts(lua_State *L) {
+    lm_ctx *c = lm_enter(L);
+    lua_createtable(L, 0, 4);
+    set_integer(L, "shared", c->S->copies.shared);
+    set_integer(L, "memcpy", c->S->copies.memcpy);
+    set_integer(L, "copy2d", c->S->copies.copy2d);
+    set_integer(L, "strided", c->S->copies.strided);
+    return 1;
+}
+
+/* ---- dtypes ---- */
+
+static int set_default_dtype(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "set_default_dtype");
+    luma_status status = luma_set_default_dtype(k.c->S, lm_arg_dtype(&k, 1, 1));
+    if (status != LUMA_OK) lm_raise(&k, status);
+    return 0;
+}
+
+static int get_default_dtype(lua_State *L) {
+    lua_pushstring(L, luma_dtype_name(luma_default_dtype(lm_enter(L)->S)));
+    return 1;
+}
+
+static int promote_types(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "promote_types");
+    luma_dtype a = lm_arg_dtype(&k, 1, 1), b = lm_arg_dtype(&k, 2, 2);
+    lua_pushstring(L, luma_dtype_name(lm_dtype_promote(a, b)));
+    return 1;
+}
+
+/* ---- the registry as data ---- */
+
+static const char *const row_names[] = {
+    [LM_ROW_UNARY] = "unary",   [LM_ROW_UNARY_P] = "unary_p", [LM_ROW_TEST] = "test",
+    [LM_ROW_BINARY] = "binary", [LM_ROW_COMPARE] = "compare", [LM_ROW_TERNARY] = "ternary",
+    [LM_ROW_REDUCE] = "reduce", [LM_ROW_OP] = "op",           [LM_ROW_VIEW] = "view",
+    [LM_ROW_MAKE] = "make"};
+static const char *const takes_names[] = {
+    [LM_TAKES_NONE] = "none", [LM_TAKES_FLOATS] = "floats", [LM_TAKES_NUMBERS] = "numbers",
+    [LM_TAKES_INTS] = "ints", [LM_TAKES_BITS] = "bits",     [LM_TAKES_ALL] = "all"};
+static const char *const gives_names[] = {[LM_GIVES_TENSOR] = "tensor",
+                                          [LM_GIVES_TWIN] = "twin",
+                                          [LM_GIVES_PAIR] = "pair",
+                                          [LM_GIVES_VALUE] = "value",
+                                          [LM_GIVES_LIST] = "list"};
+static const char *const result_names[] = {[LM_RESULT_SAME] = "same",
+                                           [LM_RESULT_SUM] = "sum",
+                                           [LM_RESULT_FLOAT] = "float",
+                                           [LM_RESULT_BOOL] = "bool",
+                                           [LM_RESULT_INDEX] = "index"};
+
+static void push_row(lua_State *L, int op) {
+    const lm_op_info *row = &lm_ops[op];
+    lua_createtable(L, 0, 12);
+    set_string(L, "name", row->name);
+    set_string(L, "row", row_names[row->row]);
+    set_string(L, "takes", takes_names[row->takes]);
+    set_string(L, "gives", gives_names[row->gives]);
+    if (row->row == LM_ROW_REDUCE) set_string(L, "result", result_names[row->result]);
+    set_string(L, "signature", row->signature);
+    set_string(L, "formula", row->formula);
+    set_string(L, "doc", row->doc);
+    lua_pushnumber(L, row->lo);
+    lua_setfield(L, -2, "lo");
+    lua_pushnumber(L, row->hi);
+    lua_setfield(L, -2, "hi");
+    lua_pushnumber(L, row->ulp);
+    lua_setfield(L, -2, "ulp");
+    lua_pushboolean(L, row->row != LM_ROW_MAKE && lm_op_has_inplace((lm_op)op));
+    lua_setfield(L, -2, "inplace");
+}
+
+/* supports(name, dtype [, device]): whether the device has a kernel for the row in this dtype. */
+static int supports(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "supports");
+    if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(&k, 1, 1, "name");
+    luma_dtype dtype = lm_arg_dtype(&k, 2, 2);
+    lm_device *d = device_at(&k, 3);
+    for (int op = 0; op < LM_NOPS; op++) {
+        if (strcmp(lm_ops[op].name, lua_tostring(L, 1)) != 0) continue;
+        lua_pushboolean(L, d->ops->supports(d, (lm_op)op, (luma_dtype)lm_dtypes[dtype].compute));
+        return 1;
+    }
+    lm_bad(&k, 1, "no operation '%s'", lua_tostring(L, 1));
+}
+
+/* ---- failure injection, for specs ---- */
+
+/* fail_after(n): the n-th allocation of the core from now on fails (1: the next); nil: none. */
+static int fail_after(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "fail_after");
+    k.c->S->fail_after = lua_isnoneornil(L, 1) ? -1 : lm_arg_integer(&k, 1, 1) - 1;
+    return 0;
+}
+
+void lm_system_open(lua_State *L, int module) {
+    static const luaL_Reg functions[] = {{"clock", clock_now},
+                                         {"is_tensor", is_tensor},
+                                         {"set_num_threads", set_num_threads},
+                                         {"config", config},
+                                         {"memory", memory},
+                                         {"empty_cache", empty_cache},
+                                         {"set_memory_limit", set_memory_limit},
+                                         {"copy_counts", copy_counts},
+                                         {"set_default_dtype", set_default_dtype},
+                                         {"get_default_dtype", get_default_dtype},
+                                         {"promote_types", promote_types},
+                                         {"supports", supports},
+                                         {"fail_after", fail_after},
+                                         {NULL, NULL}};
+    lm_register(L, module, functions);
+    lua_pushliteral(L, LUMA_VERSION);
+    lua_setfield(L, module, "version");
+    for (int d = 0; d < LUMA_NDTYPES; d++) {
+        lua_pushstring(L, lm_dtypes[d].name);
+        lua_setfield(L, module, lm_dtypes[d].name);
+    }
+    lua_createtable(L, LM_NOPS, 0);
+    for (int op = 0; op < LM_NOPS; op++) {
+        push_row(L, op);
+        lua_rawseti(L, -2, op + 1);
+    }
+    lua_setfield(L, module, "ops");
+}
