@@ -85,6 +85,8 @@ const lm_device_ops lm_cpu_ops = {
     .decode = decode,
     .supports = supports,
     .map = lm_cpu_map,
+    .copy = lm_cpu_copy,
+    .fill = lm_cpu_fill,
 };
 
 luma_status lm_cpu_register(luma_state *S) {
