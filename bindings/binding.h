@@ -164,5 +164,6 @@ void lm_convert_open(lua_State *L, int module, int methods);
 void lm_random_open(lua_State *L, int module, int methods);
 void lm_matrix_open(lua_State *L, int module, int methods);
 void lm_system_open(lua_State *L, int module);
+void lm_files_open(lua_State *L, int module);
 
 #endif
