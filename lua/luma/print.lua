@@ -32,11 +32,15 @@ local function digits_needed(v)
     return digits, math.max(0, digits - exponent), exponent
 end
 
+-- Values that would overflow when their text, rounded up, is read as the dtype.
+local GREATEST = {float32 = 0x1.fffffep127, float64 = 0x1.fffffffffffffp1023}
+
 -- The format in which each of the finite values can be read back.
-local function float_format(values)
-    local mantissa, decimals, biggest = 0, 1, 0
+local function float_format(values, dtype)
+    local mantissa, decimals, biggest, greatest = 0, 1, 0, 0
     for _, v in ipairs(values) do
         if v - v == 0 and v ~= 0 then
+            greatest = math.max(greatest, math.abs(v))
             local m, d, e = digits_needed(v)
             mantissa = math.max(mantissa, m)
             decimals = math.max(decimals, d)
@@ -44,6 +48,10 @@ local function float_format(values)
         end
     end
     if biggest > BIGGEST_EXPONENT or decimals > settings.precision + 3 then
+        local limit = GREATEST[dtype] or math.huge
+        while tonumber(("%." .. mantissa .. "e"):format(greatest)) > limit do
+            mantissa = mantissa + 1
+        end
         return "%." .. mantissa .. "e"
     end
     return "%." .. decimals .. "f"
@@ -75,9 +83,9 @@ local function collect(values, list, depth)
 end
 
 -- A function from a value to its text.
-local function value_writer(values)
+local function value_writer(values, dtype)
     if math.type(values[1]) == "float" then
-        local format = float_format(values)
+        local format = float_format(values, dtype)
         return function(v) return float_text(format, v) end
     end
     return tostring
@@ -162,7 +170,7 @@ local function tensor_text(x)
     end
     local list = shown:totable()
     local values = collect({}, list, x.ndim)
-    page.text = value_writer(values)
+    page.text = value_writer(values, x.dtype)
     local text
     if x.ndim == 1 then text = braces(list, 1, page) end
     if not text or text:find("\n", 1, true) then
@@ -237,8 +245,8 @@ local function bad(text)
     error("bad argument #1 to 'set_print' (" .. text .. ")", 3)
 end
 
-local LEAST = {precision = 1, threshold = 0, edge = 1, width = 20}
-local GREATEST = {precision = 17, threshold = math.maxinteger, edge = 1000, width = 10000}
+local LOWEST = {precision = 1, threshold = 0, edge = 1, width = 20}
+local HIGHEST = {precision = 17, threshold = math.maxinteger, edge = 1000, width = 10000}
 
 -- Changes the given settings and returns the old ones, all of them.
 function M.set_print(options)
@@ -246,15 +254,15 @@ function M.set_print(options)
     local old, new = {}, {}
     for name, value in pairs(settings) do old[name], new[name] = value, value end
     for name, value in pairs(options) do
-        if not LEAST[name] then
+        if not LOWEST[name] then
             bad(("unknown option '%s'"):format(tostring(name)))
         elseif name == "width" and value == "auto" then
             new.width = value
         else
             local n = math.tointeger(value)
-            if not n or type(value) ~= "number" or n < LEAST[name] or n > GREATEST[name] then
-                bad(("%s must be a whole number from %d to %d"):format(name, LEAST[name],
-                    GREATEST[name]))
+            if not n or type(value) ~= "number" or n < LOWEST[name] or n > HIGHEST[name] then
+                bad(("%s must be a whole number from %d to %d"):format(name, LOWEST[name],
+                    HIGHEST[name]))
             end
             new[name] = n
         end
