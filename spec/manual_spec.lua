@@ -1,5 +1,5 @@
 -- The examples of MANUAL.md and README.md: each ```lua block is run, and what follows --> in it is
--- what it prints.
+-- what it prints. Positions before error messages are left out.
 local luma = require "luma"
 
 local function blocks_of(path)
@@ -29,7 +29,9 @@ local function output_of(block, name)
         luma = luma,
         print = function(...)
             local texts = table.pack(...)
-            for i = 1, texts.n do texts[i] = tostring(texts[i]) end
+            for i = 1, texts.n do
+                texts[i] = tostring(texts[i]):gsub("^" .. name:gsub("%p", "%%%0") .. ":%d+: ", "")
+            end
             lines[#lines + 1] = table.concat(texts, "\t")
         end,
     }, {__index = _G})
