@@ -41,6 +41,7 @@ typedef struct {
 /* magic is the box's own address, scrambled: stale memory elsewhere never passes for a tensor. */
 typedef struct {
     uintptr_t magic;
+    lm_ctx *ctx;
     luma_tensor t; /* storage NULL: released, or not yet computed */
 } lm_box;
 

@@ -21,6 +21,7 @@ static lm_box *test(lua_State *L, int idx) {
 static luma_tensor *box_push(lua_State *L, lm_ctx *c) {
     lm_box *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->magic = magic_of(box);
+    box->ctx = c;
     box->t.storage = NULL;
     box->t.number.kind = LUMA_NOT_A_NUMBER;
     c->boxes++;
@@ -53,12 +54,12 @@ int lm_box_free(lua_State *L) {
     return 0;
 }
 
+/* __gc, which only the collector can call: the argument is a box. */
 static int collect(lua_State *L) {
-    lm_ctx *c = lua_touserdata(L, LM_UP_CTX);
-    lm_box *box = test(L, 1);
-    if (!box) return 0;
+    lm_box *box = lua_touserdata(L, 1);
+    if (!box || box->magic != magic_of(box)) return 0;
+    box->ctx->boxes--;
     release(box);
-    c->boxes--;
     return 0;
 }
 
@@ -117,8 +118,7 @@ lm_ctx *lm_box_open(lua_State *L) {
         ctx_open(L);
         c = lua_touserdata(L, -1);
         lua_createtable(L, 0, 32);
-        lua_pushlightuserdata(L, c);
-        lua_pushcclosure(L, collect, 1);
+        lua_pushcfunction(L, collect);
         lua_setfield(L, -2, "__gc");
         lua_pushliteral(L, "tensor");
         lua_setfield(L, -2, "__name");

@@ -311,15 +311,20 @@ static int read(target *t) {
     return 1;
 }
 
-/* x[i] of one dim on the CPU, without ceremony; false when it is anything else. */
-static bool read_fast(lua_State *L, lm_ctx *c) {
-    int exact;
+/* The element at n integers from argument 2 on, on the CPU and without ceremony; false when it is
+** anything else. */
+static bool read_fast(lua_State *L, lm_ctx *c, int n) {
     const luma_tensor *x = lm_box_test(L, 1);
-    lua_Integer i = lua_tointegerx(L, 2, &exact);
-    if (!exact || !x || !x->storage || x->layout.ndim != 1 || x->storage->device != lm_cpu(c->S))
+    if (!x || !x->storage || x->layout.ndim != n || x->storage->device != lm_cpu(c->S))
         return false;
-    if (i < 1 || i > x->layout.shape[0]) return false;
-    int64_t at = x->layout.offset + (i - 1) * x->layout.stride[0];
+    int64_t at = x->layout.offset;
+    for (int d = 0; d < n; d++) {
+        int exact;
+        lua_Integer i = lua_tointegerx(L, 2 + d, &exact);
+        if (!exact || lua_type(L, 2 + d) != LUA_TNUMBER || i < 1 || i > x->layout.shape[d])
+            return false;
+        at += (i - 1) * x->layout.stride[d];
+    }
     lm_push_element(L, c->S, x->dtype, x->storage->data + at * (int64_t)lm_dtype_size(x->dtype));
     return true;
 }
@@ -367,7 +372,7 @@ static int index_read(lua_State *L) {
         if (is_name(name)) return push_field(L, name);
     }
     lm_ctx *c = lm_enter(L);
-    if (!string && lua_type(L, 2) == LUA_TNUMBER && read_fast(L, c)) return 1;
+    if (!string && read_fast(L, c, 1)) return 1;
     open_target(&t, L, c, "index");
     read_key(&t, 2);
     return read(&t);
@@ -377,6 +382,7 @@ static int index_read(lua_State *L) {
 static int index_call(lua_State *L) {
     target t;
     lm_ctx *c = lm_enter(L);
+    if (read_fast(L, c, lua_gettop(L) - 1)) return 1;
     open_target(&t, L, c, "call");
     for (int arg = 2; arg <= t.k.top; arg++)
         read_entry(&t, arg, arg);
@@ -457,7 +463,7 @@ static int next_row(lua_State *L) {
     target t;
     lua_settop(L, 1);
     lua_pushinteger(L, i + 1);
-    if (!read_fast(L, c)) {
+    if (!read_fast(L, c, 1)) {
         open_target(&t, L, c, "next");
         add_item(&t, 2, ITEM_AT)->first = i;
         read(&t);

@@ -1,15 +1,28 @@
 /* operators.c -- what + - * / and the other operators of Lua do to tensors. Layer: bindings. */
 #include "binding.h"
 
-static int binary(lua_State *L) {
-    lm_ctx *c = lm_enter(L);
-    return lm_map_push(L, c, (lm_op)lua_tointeger(L, LM_UP_OWN), 2);
+/* One function for each event, since a row in an upvalue would have to be fetched. */
+#define BINARY_EVENT(op)                                                                           \
+    static int event_##op(lua_State *L) {                                                          \
+        return lm_map_push(L, lm_enter(L), LM_OP_##op, 2);                                         \
+    }
+BINARY_EVENT(add)
+BINARY_EVENT(sub)
+BINARY_EVENT(mul)
+BINARY_EVENT(div)
+BINARY_EVENT(floor_div)
+BINARY_EVENT(remainder)
+BINARY_EVENT(bitwise_and)
+BINARY_EVENT(bitwise_or)
+BINARY_EVENT(bitwise_xor)
+
+/* Lua passes the operand of these twice. */
+static int event_neg(lua_State *L) {
+    return lm_map_push(L, lm_enter(L), LM_OP_neg, 1);
 }
 
-/* Lua passes the operand twice. */
-static int unary(lua_State *L) {
-    lm_ctx *c = lm_enter(L);
-    return lm_map_push(L, c, (lm_op)lua_tointeger(L, LM_UP_OWN), 1);
+static int event_bitwise_not(lua_State *L) {
+    return lm_map_push(L, lm_enter(L), LM_OP_bitwise_not, 1);
 }
 
 /* Whether the value at idx makes x ^ y a float power by itself. */
@@ -84,27 +97,27 @@ static int concat(lua_State *L) {
     return 1;
 }
 
-static void set_row(lua_State *L, int meta, const char *event, lua_CFunction f, lm_op op) {
-    lua_pushinteger(L, op);
-    lm_push_function(L, f, 1);
-    lua_setfield(L, meta, event);
-}
-
 void lm_operators_open(lua_State *L, int meta) {
-    static const luaL_Reg others[] = {
-        {"__pow", power},         {"__eq", equal},     {"__lt", no_order}, {"__le", no_order},
-        {"__shl", no_shift},      {"__shr", no_shift}, {"__len", length},  {"__concat", concat},
-        {"__close", lm_box_free}, {NULL, NULL}};
-    static const struct {
-        const char *event;
-        lm_op op;
-    } rows[] = {
-        {"__add", LM_OP_add},          {"__sub", LM_OP_sub},        {"__mul", LM_OP_mul},
-        {"__div", LM_OP_div},          {"__idiv", LM_OP_floor_div}, {"__mod", LM_OP_remainder},
-        {"__band", LM_OP_bitwise_and}, {"__bor", LM_OP_bitwise_or}, {"__bxor", LM_OP_bitwise_xor}};
-    lm_register(L, meta, others);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        set_row(L, meta, rows[i].event, binary, rows[i].op);
-    set_row(L, meta, "__unm", unary, LM_OP_neg);
-    set_row(L, meta, "__bnot", unary, LM_OP_bitwise_not);
+    static const luaL_Reg events[] = {{"__add", event_add},
+                                      {"__sub", event_sub},
+                                      {"__mul", event_mul},
+                                      {"__div", event_div},
+                                      {"__idiv", event_floor_div},
+                                      {"__mod", event_remainder},
+                                      {"__pow", power},
+                                      {"__unm", event_neg},
+                                      {"__band", event_bitwise_and},
+                                      {"__bor", event_bitwise_or},
+                                      {"__bxor", event_bitwise_xor},
+                                      {"__bnot", event_bitwise_not},
+                                      {"__eq", equal},
+                                      {"__lt", no_order},
+                                      {"__le", no_order},
+                                      {"__shl", no_shift},
+                                      {"__shr", no_shift},
+                                      {"__len", length},
+                                      {"__concat", concat},
+                                      {"__close", lm_box_free},
+                                      {NULL, NULL}};
+    lm_register(L, meta, events);
 }

@@ -68,6 +68,7 @@ static void read_value(call *c, int p, int arg, int idx) {
         a->tensor = lm_arg_tensor(k, arg, idx);
         break;
     case LM_TYPE_OPERAND:
+        c->weak[p] = LUMA_NEW;
         a->tensor = lm_arg_operand(k, arg, idx, &c->weak[p]);
         break;
     case LM_TYPE_INDEX:
@@ -216,6 +217,18 @@ static void make_room(call *c) {
     c->args[0].tensors = c->joined;
 }
 
+/* Raises the failure in S, whose argument is a position in the signature. */
+LM_NORETURN static void raise_failure(call *c, luma_status status) {
+    luma_state *S = c->k.c->S;
+    int p = S->argument - 1;
+    if (p >= 0 && p < c->nparams && c->params[p].option && c->args[p].given) {
+        c->k.option = c->params[p].name;
+        lm_bad(&c->k, c->options, "%s", S->message);
+    }
+    if (p >= 0 && p < c->nparams && c->where[p]) S->argument = c->where[p];
+    lm_raise(&c->k, status);
+}
+
 /* Boxes come first; the row then computes into them. */
 static int push_tensors(call *c) {
     lm_call *k = &c->k;
@@ -236,7 +249,7 @@ static int push_tensors(call *c) {
         for (int i = 0; i < most && status == LUMA_OK && !c->out[0]; i++)
             *boxes[i] = outs[i];
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
-    if (status != LUMA_OK) lm_raise(k, status);
+    if (status != LUMA_OK) raise_failure(c, status);
     if (most == 2 && c->nouts == 1 && !c->out[0]) lua_pop(L, 1);
     return c->nouts;
 }
@@ -248,7 +261,7 @@ static int push_value(call *c) {
         check_live(c);
         status = lm_op_call(c->k.c->S, c->op, NULL, &c->nouts, &c->value, c->args);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(c->k.L, c->k.c, &tried));
-    if (status != LUMA_OK) lm_raise(&c->k, status);
+    if (status != LUMA_OK) raise_failure(c, status);
     lua_pushboolean(c->k.L, c->value);
     return 1;
 }
@@ -276,7 +289,7 @@ static int push_list(call *c) {
         check_live(c);
         status = lm_op_call_list(S, c->op, list, c->args);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, c->k.c, &tried));
-    if (status != LUMA_OK) lm_raise(&c->k, status);
+    if (status != LUMA_OK) raise_failure(c, status);
     lua_createtable(L, list->n, 0);
     for (int i = 0; i < list->n; i++) {
         luma_tensor *t = lm_box_new(L, c->k.c);
@@ -300,7 +313,7 @@ static int run_inplace(call *c) {
         check_live(c);
         status = lm_op_call_inplace(k->c->S, c->op, self, c->args);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(k->L, k->c, &tried));
-    if (status != LUMA_OK) lm_raise(k, status);
+    if (status != LUMA_OK) raise_failure(c, status);
     lua_settop(k->L, 1);
     return 1;
 }
@@ -383,7 +396,6 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     c.out[0] = c.out[1] = NULL;
     memset(c.where, 0, sizeof c.where);
     memset(c.args, 0, sizeof c.args);
-    memset(c.weak, 0, sizeof c.weak);
     read_positional(&c);
     read_options(&c, inplace);
     if (inplace) return run_inplace(&c);

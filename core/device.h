@@ -65,6 +65,8 @@ typedef struct {
     ** memory; slots of the CPU device only. */
     void (*encode)(luma_dtype dtype, luma_scalar number, void *element);
     luma_scalar (*decode)(luma_dtype dtype, const void *element);
+    /* The kernel of an elementwise row in a compute dtype; a slot of the CPU device only. */
+    lm_map_fn *(*kernel)(lm_op op, luma_dtype dtype);
     /* Does the row run in this compute dtype? */
     bool (*supports)(lm_device *d, lm_op op, luma_dtype dtype);
     /* families; tensors are on the device, shapes and dtypes already checked by core */

@@ -348,12 +348,94 @@ static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out, int nin
     return lm_result_close(S, &r, lm_fill(S, &r.work, answer));
 }
 
+/* ---- the commonest small calls ---- */
+
+#define QUICK_MOST 1024 /* elements */
+
+/* Elements of x when it has exactly the strides of a new tensor; else 0. */
+static int64_t dense_numel(const luma_layout *x) {
+    int64_t n = 1;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        if (x->stride[d] != n) return 0;
+        n *= x->shape[d];
+    }
+    return n;
+}
+
+static bool same_strides(const luma_layout *x, const luma_layout *y) {
+    if (x->ndim != y->ndim) return false;
+    for (int d = 0; d < x->ndim; d++) {
+        if (x->shape[d] != y->shape[d] || x->stride[d] != y->stride[d]) return false;
+    }
+    return true;
+}
+
+typedef union {
+    float f;
+    double d;
+} quick_value;
+
+static char *quick_number(quick_value *value, luma_dtype dtype, luma_scalar v) {
+    if (dtype == LUMA_FLOAT64)
+        value->d = v.kind == LUMA_IS_FLOAT ? v.u.d : (double)v.u.i;
+    else
+        value->f = v.kind == LUMA_IS_FLOAT ? (float)v.u.d : (float)v.u.i;
+    return (char *)value;
+}
+
+/* A new tensor of UNARY and BINARY rows from dense float32 or float64 tensors of one shape on the
+** CPU and numbers: what a plan would come to, without one. False: not such a call. */
+static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma_tensor *const *ins,
+                  luma_status *status) {
+    const lm_op_info *row = &lm_ops[op];
+    if (row->row != LM_ROW_BINARY && row->row != LM_ROW_UNARY) return false;
+    if (row->takes != LM_TAKES_NUMBERS && row->takes != LM_TAKES_FLOATS) return false;
+    const luma_tensor *x = ins[0]->storage ? ins[0] : ins[nin - 1];
+    if (!x->storage || (x->dtype != LUMA_FLOAT32 && x->dtype != LUMA_FLOAT64) || out->storage ||
+        out->number.kind != LUMA_NOT_A_NUMBER)
+        return false;
+    lm_device *device = lm_cpu(S);
+    int64_t n = dense_numel(&x->layout), size = x->dtype == LUMA_FLOAT32 ? 4 : 8, s[3];
+    if (n < 1 || n > QUICK_MOST || lm_device_of(x) != device) return false;
+    char *p[3];
+    quick_value values[2];
+    s[0] = size;
+    for (int k = 0; k < nin; k++) {
+        const luma_tensor *y = ins[k];
+        s[k + 1] = y->storage ? size : 0;
+        if (!y->storage) {
+            p[k + 1] = quick_number(&values[k], x->dtype, y->number);
+            continue;
+        }
+        if (y != x && (y->dtype != x->dtype || lm_device_of(y) != device ||
+                       !same_strides(&y->layout, &x->layout)))
+            return false;
+        p[k + 1] = y->storage->data + y->layout.offset * size;
+    }
+    lm_storage *st;
+    *status = lm_storage_new(S, device, (size_t)(n * size), &st);
+    if (*status != LUMA_OK) return true;
+    p[0] = st->data;
+    device->ops->kernel(op, x->dtype)(n, p, s, NULL);
+    out->storage = st;
+    out->dtype = x->dtype;
+    out->layout.ndim = x->layout.ndim;
+    out->layout.offset = 0;
+    for (int d = 0; d < x->layout.ndim; d++) {
+        out->layout.shape[d] = x->layout.shape[d];
+        out->layout.stride[d] = x->layout.stride[d];
+    }
+    return true;
+}
+
 luma_status lm_map_call(luma_state *S, lm_op op, luma_tensor *out, int nin,
                         const luma_tensor *const *ins, const luma_scalar *params) {
     plan p;
     lm_result r;
     bool done;
-    luma_status status = call_exact(S, op, out, nin, ins, &done);
+    luma_status status;
+    if (quick(S, op, out, nin, ins, &status)) return status;
+    status = call_exact(S, op, out, nin, ins, &done);
     if (done || status != LUMA_OK) return status;
     LM_TRY(make_plan(S, &p, op, nin, ins, params));
     LM_TRY(lm_result_open(S, &r, out, p.device, p.result, p.ndim, p.shape, ins, nin,

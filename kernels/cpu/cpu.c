@@ -74,6 +74,10 @@ static bool supports(lm_device *d, lm_op op, luma_dtype dtype) {
 }
 
 /* A slot that is not named here is NULL: unsupported. */
+static lm_map_fn *kernel(lm_op op, luma_dtype dtype) {
+    return lm_level_now()->elementwise->map[op][dtype];
+}
+
 const lm_device_ops lm_cpu_ops = {
     .kind = "cpu",
     .raw_alloc = raw_alloc,
@@ -83,6 +87,7 @@ const lm_device_ops lm_cpu_ops = {
     .synchronize = synchronize,
     .encode = encode,
     .decode = decode,
+    .kernel = kernel,
     .supports = supports,
     .map = lm_cpu_map,
     .copy = lm_cpu_copy,
