@@ -60,6 +60,18 @@ static int make_filled(lm_call *k, int ndim, const int64_t *shape, luma_scalar v
     return 1;
 }
 
+void lm_check_sizes(lm_call *k, int arg, int n, const int64_t *shape, luma_dtype dtype) {
+    int64_t numel;
+    lm_text text;
+    if (n > LUMA_MAX_DIMS) lm_bad(k, arg, "%d dims: at most %d", n, LUMA_MAX_DIMS);
+    for (int d = 0; d < n; d++) {
+        if (shape[d] < 0) lm_bad(k, arg, "a size cannot be negative: %I", (LUAI_UACINT)shape[d]);
+    }
+    if (!lm_numel_fits(n, shape, dtype, &numel))
+        lm_bad(k, arg, "%s of %s is too large", lm_shape_text(&text, n, shape),
+               luma_dtype_name(dtype));
+}
+
 /* What was made on the CPU goes to the device that was asked for. */
 int lm_finish(lm_call *k, const lm_where *w) {
     if (strcmp(w->device, "cpu") != 0) {
@@ -80,7 +92,9 @@ static int filled(lua_State *L, const char *name, luma_scalar v) {
     lm_call_open(&k, L, lm_enter(L), name);
     const int64_t *shape = lm_arg_shape(&k, 1, &n, &next);
     lm_read_where(&k, next, &w);
-    return make_filled(&k, n, shape, v, dtype_or(&w, luma_default_dtype(k.c->S)), w.device);
+    luma_dtype dtype = dtype_or(&w, luma_default_dtype(k.c->S));
+    lm_check_sizes(&k, 1, n, shape, dtype);
+    return make_filled(&k, n, shape, v, dtype, w.device);
 }
 
 static int zeros(lua_State *L) {
@@ -98,7 +112,9 @@ static int empty(lua_State *L) {
     lm_call_open(&k, L, lm_enter(L), "empty");
     const int64_t *shape = lm_arg_shape(&k, 1, &n, &next);
     lm_read_where(&k, next, &w);
-    lm_make(&k, n, shape, dtype_or(&w, luma_default_dtype(k.c->S)), w.device);
+    luma_dtype dtype = dtype_or(&w, luma_default_dtype(k.c->S));
+    lm_check_sizes(&k, 1, n, shape, dtype);
+    lm_make(&k, n, shape, dtype, w.device);
     return 1;
 }
 
@@ -119,6 +135,7 @@ static int full(lua_State *L) {
     luma_dtype dtype =
         dtype_or(&w, v.kind == LUMA_IS_BOOL ? LUMA_BOOL : luma_default_dtype(k.c->S));
     lm_check_fits(&k, 2, v, dtype);
+    lm_check_sizes(&k, 1, n, shape, dtype);
     return make_filled(&k, n, shape, v, dtype, w.device);
 }
 
@@ -278,8 +295,8 @@ static int spaced(lua_State *L, const char *name, const char *const *names, doub
     if (base != 0 && lm_get_option(&k, w.options, "base"))
         base = lm_arg_double(&k, 4, lua_gettop(L));
     k.option = NULL;
-    if (n < 0) lm_bad(&k, 3, "a size cannot be negative: %I", (LUAI_UACINT)n);
     luma_dtype dtype = dtype_or(&w, luma_default_dtype(k.c->S));
+    lm_check_sizes(&k, 3, 1, &n, dtype);
     if (!lm_dtype_is_float(dtype)) lm_bad(&k, 4, "a float dtype expected");
     luma_tensor *out = lm_make(&k, 1, &n, dtype, "cpu");
     char *next = lm_data(out);
@@ -315,15 +332,12 @@ static int frombytes(lua_State *L) {
     const int64_t *shape = &whole;
     if (!lua_isnoneornil(L, 3)) shape = lm_arg_shape(&k, 3, &n, &next);
     if (next <= k.top) lm_bad(&k, next, "no such argument");
-    for (int d = 0; d < n; d++) {
-        if (shape[d] < 0) lm_bad(&k, 3, "a size cannot be negative: %I", (LUAI_UACINT)shape[d]);
-    }
-    bool fits = n <= LUMA_MAX_DIMS && lm_numel_fits(n, shape, dtype, &numel);
-    if (!fits || (size_t)numel * lm_dtype_size(dtype) != nbytes) {
+    lm_check_sizes(&k, 3, n, shape, dtype);
+    lm_numel_fits(n, shape, dtype, &numel);
+    if ((size_t)numel * lm_dtype_size(dtype) != nbytes) {
         lm_text text;
         lm_bad(&k, 1, "%I bytes are not %s of %s", (LUAI_UACINT)nbytes,
-               n <= LUMA_MAX_DIMS ? lm_shape_text(&text, n, shape) : "that shape",
-               luma_dtype_name(dtype));
+               lm_shape_text(&text, n, shape), luma_dtype_name(dtype));
     }
     for (size_t i = 0; dtype == LUMA_BOOL && i < nbytes; i++) {
         if ((unsigned char)bytes[i] > 1)

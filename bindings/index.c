@@ -331,6 +331,9 @@ static bool read_fast(lua_State *L, lm_ctx *c, int n) {
 
 static int no_such_field(lua_State *L, const char *name) {
     lm_near near = {name, NULL, 0};
+    static const char *const fields[] = {"shape", "dtype", "device", "ndim"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        lm_near_try(&near, fields[i]);
     for (lua_pushnil(L); lua_next(L, LM_UP_OWN); lua_pop(L, 1))
         lm_near_try(&near, lua_tostring(L, -2));
     return luaL_error(L, "a tensor has no method or field '%s'; did you mean '%s'?", name,
@@ -374,6 +377,10 @@ static int index_read(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     if (!string && read_fast(L, c, 1)) return 1;
     open_target(&t, L, c, "index");
+    if (t.x->layout.ndim > 0 && lua_isinteger(L, 2) &&
+        lua_tointeger(L, 2) == t.x->layout.shape[0] + 1)
+        lm_bad(&t.k, 2, "position %I is past the last one; to walk dim 1 use pairs, not ipairs",
+               (LUAI_UACINT)lua_tointeger(L, 2));
     read_key(&t, 2);
     return read(&t);
 }

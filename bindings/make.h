@@ -13,6 +13,8 @@ typedef struct {
 /* The last argument: nothing, a dtype, or options of these names ("dtype", "device" and more). */
 void lm_read_options(lm_call *k, int arg, const char *const *names, lm_where *w);
 void lm_read_where(lm_call *k, int arg, lm_where *w);
+/* An error unless the shape is one that a tensor can have. */
+void lm_check_sizes(lm_call *k, int arg, int n, const int64_t *shape, luma_dtype dtype);
 /* Pushes a new tensor, contents not set. */
 luma_tensor *lm_make(lm_call *k, int ndim, const int64_t *shape, luma_dtype dtype,
                      const char *device);

@@ -116,6 +116,7 @@ static int diag(lua_State *L) {
     if (d == INT64_MIN || !lm_add_fits(length, d < 0 ? -d : d, &size))
         lm_bad(&k, 2, "the diagonal is too far");
     int64_t shape[2] = {size, size};
+    lm_check_sizes(&k, 2, 2, shape, x.dtype);
     luma_tensor *out = lm_make(&k, 2, shape, x.dtype, lm_device_of(&x)->name);
     luma_status status = luma_fill(S, out, luma_integer(0).number);
     if (status == LUMA_OK) status = fill_diagonal(S, out, d, lm_arg_tensor(&k, 1, 1));

@@ -29,6 +29,7 @@ static int fresh(lua_State *L, const char *name, draw_fn *fn) {
     luma_dtype dtype = w.dtype == LUMA_NDTYPES ? luma_default_dtype(k.c->S) : w.dtype;
     if (!lm_dtype_is_float(dtype))
         lm_bad(&k, next, "a float dtype expected, got %s", luma_dtype_name(dtype));
+    lm_check_sizes(&k, 1, n, shape, dtype);
     lm_make(&k, n, shape, dtype, w.device);
     return draw(&k, fn);
 }
@@ -71,6 +72,7 @@ static int randint(lua_State *L) {
     luma_dtype dtype = w.dtype == LUMA_NDTYPES ? LUMA_INT64 : w.dtype;
     lm_check_fits(&k, 1, (luma_scalar){.kind = LUMA_IS_INT, .u.i = lo}, dtype);
     lm_check_fits(&k, 2, (luma_scalar){.kind = LUMA_IS_INT, .u.i = hi}, dtype);
+    lm_check_sizes(&k, 3, n, shape, dtype);
     luma_tensor *out = lm_make(&k, n, shape, dtype, w.device);
     luma_status status = luma_randint(k.c->S, out, lo, hi);
     if (status != LUMA_OK) lm_raise(&k, status);
@@ -90,7 +92,7 @@ static int randperm(lua_State *L) {
     lm_where w;
     lm_call_open(&k, L, lm_enter(L), "randperm");
     int64_t n = lm_arg_integer(&k, 1, 1);
-    if (n < 0) lm_bad(&k, 1, "a size cannot be negative: %I", (LUAI_UACINT)n);
+    lm_check_sizes(&k, 1, 1, &n, LUMA_INT64);
     lm_read_where(&k, 2, &w);
     luma_dtype dtype = w.dtype == LUMA_NDTYPES ? LUMA_INT64 : w.dtype;
     if (!lm_dtype_is_int(dtype)) lm_bad(&k, 2, "an integer dtype expected");
@@ -208,10 +210,11 @@ static int multinomial(lua_State *L) {
     k.option = NULL;
     if (layout.ndim != 1 && layout.ndim != 2)
         lm_bad(&k, 1, "1 or 2 dims expected, got %d", layout.ndim);
-    if (n < 0) lm_bad(&k, 2, "a size cannot be negative: %I", (LUAI_UACINT)n);
+    lm_check_sizes(&k, 2, 1, &n, LUMA_INT64);
     int64_t rows = layout.ndim == 2 ? layout.shape[0] : 1, m = layout.shape[layout.ndim - 1];
     int64_t shape[2] = {rows, replace ? n : m}, result[2] = {rows, n};
     int drop = layout.ndim == 1;
+    lm_check_sizes(&k, 2, 2, result, LUMA_INT64);
     double *w = push_doubles(&k, 1), *u = push_uniform(&k, 2, shape);
     luma_tensor *out = lm_make(&k, 2 - drop, result + drop, LUMA_INT64, "cpu");
     int64_t *next = (int64_t *)(void *)lm_data(out);

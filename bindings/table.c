@@ -122,9 +122,9 @@ static void put_element(reader *r, int idx) {
         memcpy(r->next, &d, sizeof d);
     } else {
         if (!lm_fits(v, r->dtype)) {
-            path_text(r, r->ndim);
-            lm_bad(r->k, r->arg, "%s%s does not fit into %s", lua_tostring(L, -1),
-                   luaL_tolstring(L, idx, NULL), luma_dtype_name(r->dtype));
+            const char *path = path_text(r, r->ndim);
+            lm_bad(r->k, r->arg, "%s%s does not fit into %s", path, luaL_tolstring(L, idx, NULL),
+                   luma_dtype_name(r->dtype));
         }
         lm_cpu(r->k->c->S)->ops->encode(r->dtype, v, r->next);
     }
