@@ -198,6 +198,20 @@ describe("luma.help", function()
         end
     end)
 
+    it("explains every other function and method", function()
+        local known = {}
+        for _, row in ipairs(luma.ops) do
+            known[row.name], known[row.name .. "_"] = true, row.inplace
+        end
+        for name, f in pairs(luma) do
+            if type(f) == "function" and not known[name] then
+                local text = luma.help(name)
+                assert.is_nil(text:find("luma has no", 1, true), text)
+                assert.is_truthy(text:find(name .. "[({]"), text)
+            end
+        end
+    end)
+
     it("finds methods and in-place forms", function()
         assert.equal(luma.help "add", luma.help "x:add_")
         assert.equal(luma.help "add", luma.help(luma.zeros(1).add))

@@ -16,35 +16,55 @@ local TAKES = {
     all = "all dtypes",
 }
 
--- Functions of the module that are no operations.
-local FUNCTIONS = {
+-- What is no operation: name, call, sentence. A call that starts with "x:" is a method.
+local OTHERS = {
+    {"to", "x:to(dtype | device [, device | dtype] [, {copy =}])",
+        "x in another dtype or on another device; x itself when nothing changes."},
+    {"cpu", "x:cpu()", "x on the CPU."},
+    {"cuda", "x:cuda()", "x on the current CUDA device."},
+    {"copy_", "x:copy_(src)", "Writes src, which broadcasts and is cast, into x."},
+    {"fill_", "x:fill_(value)", "Sets every element."},
+    {"zero_", "x:zero_()", "Sets every element to 0."},
+    {"item", "x:item()", "The one element as a Lua value."},
+    {"totable", "x:totable()", "The elements as nested tables."},
+    {"tobytes", "x:tobytes()", "The elements in row order as a string of bytes."},
+    {"numel", "x:numel()", "Number of elements."},
+    {"size", "x:size(dim)", "Size of a dim."},
+    {"stride", "x:stride(dim)", "Elements in memory from one position along dim to the next."},
+    {"is_contiguous", "x:is_contiguous()", "Whether elements lie in row order without gaps."},
+    {"storage_offset", "x:storage_offset()", "Elements in memory before the first one."},
+    {"itemsize", "x:itemsize()", "Bytes of an element."},
+    {"nbytes", "x:nbytes()", "Bytes of all elements."},
+    {"shares_storage", "x:shares_storage(y)", "Whether x and y are views of one memory."},
+    {"free", "x:free()", "Drops this tensor's hold on its memory; views live on."},
     {"load", "load(path)",
         "Reads .npy as one tensor, .npz and .safetensors as a table of tensors."},
-    {"save", "save(path, x | {name = x})",
+    {"save", "save(path, x | {name = x} [, {compressed =, metadata =}])",
         "Writes .npy, .npz or .safetensors, as the path ends."},
     {"help", "help([name | function])", "Text about an operation; without argument, a list."},
     {"show", "show(value)", "Text of any value, tables with what is in them."},
-    {"set_print", "set_print{precision, threshold, edge, width}",
+    {"set_print", "set_print{precision =, threshold =, edge =, width =}",
         "How tensors print; returns the settings before."},
-    {"config", "config()", "A table that says what luma runs on."},
-    {"clock", "clock()", "Seconds that only go forward, for measuring."},
-    {"set_num_threads", "set_num_threads(n)", "Threads of the CPU operations, for the process."},
+    {"is_tensor", "is_tensor(value)", "Whether the value is a tensor."},
     {"set_default_dtype", "set_default_dtype(dtype)",
         "The float dtype of numbers and of float results of integers."},
-    {"is_tensor", "is_tensor(value)", "Whether the value is a tensor."},
+    {"get_default_dtype", "get_default_dtype()", "The dtype that set_default_dtype set."},
+    {"promote_types", "promote_types(dtype, dtype)", "The dtype in which two tensors meet."},
+    {"supports", "supports(name, dtype [, device])",
+        "Whether a device has a kernel of an operation for a dtype."},
     {"manual_seed", "manual_seed(n)", "Starts the random numbers of all devices anew."},
     {"get_rng_state", "get_rng_state([device])", "The state of a device's random numbers."},
     {"set_rng_state", "set_rng_state(state [, device])", "Goes back to a state of them."},
+    {"config", "config()", "A table that says what luma runs on."},
+    {"clock", "clock()", "Seconds that only go forward, for measuring."},
+    {"set_num_threads", "set_num_threads(n)", "Threads of the CPU operations, for the process."},
     {"memory", "memory([device])", "Allocated and reserved bytes, peaks, retries, as a table."},
     {"empty_cache", "empty_cache()", "Gives memory that is kept for reuse back to the system."},
-    {"set_memory_limit", "set_memory_limit(bytes)", "Bytes that tensors may take."},
+    {"set_memory_limit", "set_memory_limit(bytes [, device])",
+        "Bytes that tensors may take; 0 is no limit."},
+    {"copy_counts", "copy_counts()", "How often each way of copying was taken."},
+    {"fail_after", "fail_after(n)", "For tests: the n-th allocation from now on fails; nil: none."},
 }
-
--- Unknown methods are errors.
-local function has_method(name)
-    local x = luma.zeros(1)
-    return (pcall(function() return x[name] end))
-end
 
 -- "x, dim:dim?, {keepdim:bool}" as one writes it in Lua: "x [, dim] [, {keepdim =}]".
 local function signature_text(row)
@@ -75,7 +95,7 @@ local function row_text(row)
     if TAKES[row.takes] then lines[#lines + 1] = "    takes: " .. TAKES[row.takes] end
     if row.row ~= "make" then
         local forms = ("x:%s(...)"):format(row.name)
-        if has_method(row.name .. "_") then
+        if row.inplace then
             forms = forms .. (", in place x:%s_(...)"):format(row.name)
         end
         lines[#lines + 1] = "    method: " .. forms
@@ -83,8 +103,12 @@ local function row_text(row)
     return table.concat(lines, "\n")
 end
 
-local function function_text(entry)
-    return ("luma.%s\n    %s"):format(entry[2], entry[3])
+local function is_method(entry)
+    return entry[2]:sub(1, 2) == "x:"
+end
+
+local function other_text(entry)
+    return ("%s%s\n    %s"):format(is_method(entry) and "" or "luma.", entry[2], entry[3])
 end
 
 local function overview()
@@ -96,9 +120,12 @@ local function overview()
         end
         lines[#lines + 1] = ("  %s: %s"):format(kind[2], table.concat(names, " "))
     end
-    local names = {}
-    for _, entry in ipairs(FUNCTIONS) do names[#names + 1] = entry[1] end
-    lines[#lines + 1] = "  other functions: " .. table.concat(names, " ")
+    local methods, functions = {}, {}
+    for _, entry in ipairs(OTHERS) do
+        table.insert(is_method(entry) and methods or functions, entry[1])
+    end
+    lines[#lines + 1] = "  other methods: " .. table.concat(methods, " ")
+    lines[#lines + 1] = "  other functions: " .. table.concat(functions, " ")
     return table.concat(lines, "\n")
 end
 
@@ -144,8 +171,8 @@ for _, row in ipairs(luma.ops) do
     texts[row.name] = function() return row_text(row) end
     names[#names + 1] = row.name
 end
-for _, entry in ipairs(FUNCTIONS) do
-    texts[entry[1]] = function() return function_text(entry) end
+for _, entry in ipairs(OTHERS) do
+    texts[entry[1]] = function() return other_text(entry) end
     names[#names + 1] = entry[1]
 end
 
