@@ -403,6 +403,7 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     if (c.info->gives == LM_GIVES_LIST) return push_list(&c);
     if (gives_boolean(&c)) return push_boolean_of(&c);
     if (op == LM_OP_contiguous && !c.out[0] && luma_is_contiguous(c.args[0].tensor)) {
+        ctx->S->copies.shared++;
         lua_settop(L, 1);
         return 1;
     }

@@ -1,5 +1,5 @@
--- copy_spec.lua -- assignment, fill, casts, contiguous, joins against a model without strides; which
--- way each copy went; reported faults of copies and joins.
+-- copy_spec.lua -- assignment, fill, casts, contiguous, joins against a model without strides;
+-- which way each copy went; reported faults of copies and joins.
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local model = require "model"
@@ -101,7 +101,8 @@ describe("assignment", function()
   end)
 
   it("turns big tiles of every size of element", function()
-    for _, shape in ipairs {{70, 131}, {64, 64}, {9, 200}, {8, 8}, {3, 75, 20}, {40, 3, 30}, {5, 90}, {90, 7}} do
+    for _, shape in ipairs {{70, 131}, {64, 64}, {9, 200}, {8, 8}, {3, 75, 20}, {40, 3, 30},
+      {5, 90}, {90, 7}} do
       for _, dtype in ipairs {"bool", "int16", "float32", "float64"} do
         local n = #shape
         local wide = {}
@@ -122,7 +123,8 @@ describe("assignment", function()
     for _, last in ipairs {2, 4, 8, 16} do
       for _, dtype in ipairs {"uint8", "float16", "int32", "float64"} do
         local x = counted({20, 11, last}, dtype)
-        assert.same(model.transpose(model.of(x), 1, 2), model.of(x:transpose(1, 2):contiguous()), dtype)
+        assert.same(model.transpose(model.of(x), 1, 2), model.of(x:transpose(1, 2):contiguous()),
+          dtype)
       end
     end
   end)
@@ -297,7 +299,8 @@ describe("which way a copy goes", function()
     assert.same(way "copy2d", ways(function() y:copy_(x[1]) end))
     assert.same(way "strided", ways(function() y:copy_(x[":, 1:1"]) end))
     assert.same(way("memcpy", 0), ways(function() y:copy_(y) end))
-    assert.same(way("memcpy", 0), ways(function() y:to("float32") end)) -- a conversion is none of the four
+    assert.same(way("memcpy", 0),
+      ways(function() y:to("float32") end)) -- a conversion is none of the four
   end)
 
   it("cat: one block each along dim 1, blocks along any dim, strides otherwise", function()
@@ -345,21 +348,25 @@ describe("joins", function()
     local out = x:narrow(1, 1, 4)
     luma.cat({x:narrow(1, 3, 2), x:narrow(1, 1, 2)}, 1, {out = out})
     assert.same({shape = {4, 3}, 7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6}, model.of(x))
-    says("the result is [4 x 3]", luma.cat, {x, x:narrow(1, 1, 0)}, 1, {out = luma.zeros(3, 4, {dtype = "int64"})})
+    says("the result is [4 x 3]", luma.cat, {x, x:narrow(1, 1, 0)}, 1,
+      {out = luma.zeros(3, 4, {dtype = "int64"})})
   end)
 
   it("stack adds a dim anywhere", function()
     local a, b = counted {2, 3}, counted({2, 3}):flip{}
     for dim = 1, 3 do
-      local want = model.cat({model.unsqueeze(model.of(a), dim), model.unsqueeze(model.of(b), dim)}, dim)
+      local want = model.cat({model.unsqueeze(model.of(a), dim),
+        model.unsqueeze(model.of(b), dim)}, dim)
       assert.same(want, model.of(luma.stack({a, b}, dim)))
       assert.same(want, model.of(luma.stack({a, b}, dim - 4)))
     end
-    assert.same({shape = {2}, 3, 4}, model.of(luma.stack {luma.tensor(3, "int64"), luma.tensor(4, "int64")}))
+    assert.same({shape = {2}, 3, 4},
+      model.of(luma.stack {luma.tensor(3, "int64"), luma.tensor(4, "int64")}))
   end)
 
   it("tile", function()
-    for _, case in ipairs {{{2, 3}, {2, 3}}, {{2, 3}, {4, 1, 5}}, {{3}, {7}}, {{2, 1, 2}, {3, 0, 1}}, {{}, {3, 2}},
+    for _, case in ipairs {{{2, 3}, {2, 3}}, {{2, 3}, {4, 1, 5}}, {{3}, {7}},
+      {{2, 1, 2}, {3, 0, 1}}, {{}, {3, 2}},
                            {{0, 2}, {2, 3}}} do
       local shape, reps = table.unpack(case)
       local added, want = #reps - #shape, {}
@@ -380,14 +387,16 @@ describe("joins", function()
   it("roll", function()
     local shape = {3, 4, 2}
     local m = model.count(shape)
-    for _, case in ipairs {{{1}, {1}}, {{-1, 3}, {2, 1}}, {{5, 2, -7}, {1, -1, 2}}, {{1, 1}, {2, 2}}, {{0}, {3}},
+    for _, case in ipairs {{{1}, {1}}, {{-1, 3}, {2, 1}}, {{5, 2, -7}, {1, -1, 2}},
+      {{1, 1}, {2, 2}}, {{0}, {3}},
                            {{math.maxinteger, math.mininteger}, {1, 2}}} do
       local by = {0, 0, 0}
       for i, d in ipairs(case[2]) do
         local k = d < 0 and d + 4 or d
         by[k] = (by[k] + case[1][i] % shape[k]) % shape[k]
       end
-      for _, x in ipairs {counted(shape), counted {2, 4, 3}:transpose(1, 3):contiguous():copy_(counted(shape))} do
+      for _, x in ipairs {counted(shape),
+        counted {2, 4, 3}:transpose(1, 3):contiguous():copy_(counted(shape))} do
         assert.same(model.make(shape, function(index)
           local back = {}
           for d = 1, 3 do back[d] = (index[d] - 1 - by[d]) % shape[d] + 1 end
@@ -404,7 +413,8 @@ describe("joins", function()
 
   it("pad", function()
     local m = model.count {2, 3}
-    for _, widths in ipairs {{1, 2}, {0, 0, 1, 1}, {2, 1, 0, 3}, {-1, 0}, {-1, 2, 1, -1}, {}, {-2, -1}} do
+    for _, widths in ipairs {{1, 2}, {0, 0, 1, 1}, {2, 1, 0, 3}, {-1, 0}, {-1, 2, 1, -1}, {},
+      {-2, -1}} do
       local left, right = widths[1] or 0, widths[2] or 0
       local top, bottom = widths[3] or 0, widths[4] or 0
       for _, x in ipairs {counted {2, 3}, counted({3, 2}):t():contiguous():copy_(counted {2, 3})} do
@@ -434,14 +444,16 @@ describe("joins", function()
     says("does not broadcast to [2 x 3]", luma.masked_fill, x, luma.zeros(2, 2, 3):eq(0), 0)
     local y = x:clone():masked_fill_(mask, 7)
     assert.same({shape = {2, 3}, 7, 2, 7, 4, 5, 7}, model.of(y))
-    assert.same({shape = {2, 3}, 1, 8, 9, 4, 8, 9}, model.of(x:slice_set(luma.tensor({8, 9}, "int64"):unsqueeze(1), 2, 2)))
+    assert.same({shape = {2, 3}, 1, 8, 9, 4, 8, 9},
+      model.of(x:slice_set(luma.tensor({8, 9}, "int64"):unsqueeze(1), 2, 2)))
     y = x:clone()
     assert.is_true(rawequal(y, y:slice_set_(luma.zeros(1, 3), 1, -1)))
     assert.same({shape = {2, 3}, 1, 2, 3, 0, 0, 0}, model.of(y))
     y = counted {6}
     y:slice_set_(y:narrow(1, 1, 5), 1, 2)
     assert.same({shape = {6}, 1, 1, 2, 3, 4, 5}, model.of(y))
-    says("[2 x 2] from position 3 of dim 2 on reaches outside [2 x 3]", luma.slice_set, x, luma.zeros(2, 2), 2, 3)
+    says("[2 x 2] from position 3 of dim 2 on reaches outside [2 x 3]", luma.slice_set, x,
+      luma.zeros(2, 2), 2, 3)
     says("does not broadcast", luma.slice_set, x, luma.zeros(3, 1), 2, 1)
   end)
 end)
@@ -449,12 +461,16 @@ end)
 describe("reported faults", function()
   it("B01: a join of views", function()
     local a, b = luma.range(0, 5):reshape(2, 3):t(), luma.range(10, 15):reshape(3, 2)
-    assert.same({{0, 3}, {1, 4}, {2, 5}, {10, 11}, {12, 13}, {14, 15}}, luma.cat({a, b}, 1):totable())
-    assert.same({{10, 11}, {12, 13}, {14, 15}, {0, 3}, {1, 4}, {2, 5}}, luma.cat({b, a}, 1):totable())
+    assert.same({{0, 3}, {1, 4}, {2, 5}, {10, 11}, {12, 13}, {14, 15}},
+      luma.cat({a, b}, 1):totable())
+    assert.same({{10, 11}, {12, 13}, {14, 15}, {0, 3}, {1, 4}, {2, 5}},
+      luma.cat({b, a}, 1):totable())
     assert.same({{0, 3, 10, 11}, {1, 4, 12, 13}, {2, 5, 14, 15}}, luma.cat({a, b}, 2):totable())
     assert.same({{10, 11, 0, 3}, {12, 13, 1, 4}, {14, 15, 2, 5}}, luma.cat({b, a}, 2):totable())
-    assert.same({10, 0, 10}, {table.unpack(luma.cat({b, a, b}, 2):select(1, 1):slice(1, 1, 5, 2):totable())})
-    local list = {luma.range(0, 3):flip(1), luma.full({1}, 7, {dtype = "int64"}):expand(4), luma.range(0, 7)["2::2"]}
+    assert.same({10, 0, 10}, {table.unpack(luma.cat({b, a, b}, 2):select(1, 1):slice(1, 1, 5,
+      2):totable())})
+    local list = {luma.range(0, 3):flip(1), luma.full({1}, 7, {dtype = "int64"}):expand(4),
+      luma.range(0, 7)["2::2"]}
     assert.same({{3, 2, 1, 0}, {7, 7, 7, 7}, {1, 3, 5, 7}}, luma.stack(list, 1):totable())
     assert.same({{3, 7, 1}, {2, 7, 3}, {1, 7, 5}, {0, 7, 7}}, luma.stack(list, 2):totable())
   end)
@@ -474,7 +490,8 @@ describe("reported faults", function()
     local start = {10, 11, 12, 13, 14, 13, 12, 11}
     local x = luma.tensor(start, "float64")
     x["2:"]:div_(x[":-2"])
-    for i, v in ipairs {10, 1.1, 1.0909091, 1.0833333, 1.0769231, 0.92857143, 0.92307692, 0.91666667} do
+    for i, v in ipairs {10, 1.1, 1.0909091, 1.0833333, 1.0769231, 0.92857143, 0.92307692,
+      0.91666667} do
       assert.is_true(math.abs(v - x(i)) < 1e-7)
     end
     x = luma.range(1, 8)
@@ -489,17 +506,22 @@ describe("reported faults", function()
   end)
 
   it("B40: messages name the operation, both shapes and the dim", function()
-    says("bad argument #1 to 'stack' ([1 x 4 x 8 x 8] and [1 x 5 x 9 x 9] along a new dim 2: the shapes differ)",
+    says("bad argument #1 to 'stack' ([1 x 4 x 8 x 8] and [1 x 5 x 9 x 9] along a new dim 2: "
+      .. "the shapes differ)",
       luma.stack, {luma.zeros(1, 4, 8, 8), luma.zeros(1, 5, 9, 9)}, 2)
-    says("bad argument #1 to 'cat' ([2 x 3] and [2 x 4] along dim 1: sizes 3 and 4 of dim 2 differ)",
+    says("bad argument #1 to 'cat' ([2 x 3] and [2 x 4] along dim 1: "
+      .. "sizes 3 and 4 of dim 2 differ)",
       luma.cat, {luma.zeros(2, 3), luma.zeros(2, 4)}, 1)
     says("bad argument #1 to 'cat' ([2 x 3] and [3] along dim 1: 2 and 1 dims)",
       luma.cat, {luma.zeros(2, 3), luma.zeros(3)}, 1)
     says("bad argument #2 to 'reshape' ([6] to [4 x 2]: the number of elements differs)",
       luma.reshape, luma.zeros(6), 4, 2)
-    says("bad argument #2 to 'cat' (dim 5 is out of range: the tensor has 2 dims)", luma.cat, {luma.zeros(2, 3)}, 5)
-    says("bad argument #2 to 'select' (dim 5 is out of range: [2 x 3] has 2 dims)", luma.select, luma.zeros(2, 3), 5, 1)
+    says("bad argument #2 to 'cat' (dim 5 is out of range: the tensor has 2 dims)", luma.cat,
+      {luma.zeros(2, 3)}, 5)
+    says("bad argument #2 to 'select' (dim 5 is out of range: [2 x 3] has 2 dims)", luma.select,
+      luma.zeros(2, 3), 5, 1)
     says("bad argument #1 to 'cat' (an empty list)", luma.cat, {})
-    says("bad argument #1 to 'cat' (0-d tensors have no dim to join along: use stack)", luma.cat, {luma.tensor(1)})
+    says("bad argument #1 to 'cat' (0-d tensors have no dim to join along: use stack)", luma.cat,
+      {luma.tensor(1)})
   end)
 end)

@@ -9,7 +9,8 @@ local function counted(shape) return luma.range(1, model.numel(shape)):reshape(s
 -- Tensors of the shape that hold 1, 2, 3, ... in every layout.
 local function layouts(shape)
   local x, n = counted(shape), #shape
-  local list = {contiguous = x, offset = luma.cat{luma.range(-2, 0), x:reshape(-1)}:slice(1, 4):view(shape)}
+  local list = {contiguous = x,
+    offset = luma.cat{luma.range(-2, 0), x:reshape(-1)}:slice(1, 4):view(shape)}
   if n == 0 then return list end
   local wide, order, back = {}, {}, {}
   for d = 1, n do
@@ -19,7 +20,8 @@ local function layouts(shape)
   list.reversed = x:flip{}:contiguous():flip{}
   local stepped = luma.zeros(wide, {dtype = "int64"})
   for d = 1, n do
-    if shape[d] == 0 then stepped = stepped:narrow(d, 2, 0) else stepped = stepped:slice(d, 2, 2 * shape[d], 2) end
+    if shape[d] == 0 then stepped = stepped:narrow(d, 2, 0) else stepped = stepped:slice(d, 2,
+      2 * shape[d], 2) end
   end
   list.stepped = stepped:copy_(x)
   return list
@@ -27,52 +29,83 @@ end
 
 -- shape, what to do with a tensor, what to do with the model
 local views = {
-  {"view", {2, 6}, function(x) return x:view(3, -1) end, function(m) return model.reshape(m, {3, 4}) end,
+  {"view", {2, 6}, function(x) return x:view(3, -1) end,
+    function(m) return model.reshape(m, {3, 4}) end,
    contiguous_only = true},
   {"view {}", {1, 1}, function(x) return x:view{} end, function(m) return model.reshape(m, {}) end},
   {"view of ones", {3, 2}, function(x) return x:view(1, 3, 1, 2, 1) end,
    function(m) return model.reshape(m, {1, 3, 1, 2, 1}) end},
-  {"squeeze", {1, 3, 1}, function(x) return x:squeeze() end, function(m) return model.reshape(m, {3}) end},
-  {"squeeze 1", {1, 3, 1}, function(x) return x:squeeze(1) end, function(m) return model.reshape(m, {3, 1}) end},
-  {"squeeze 2", {1, 3, 1}, function(x) return x:squeeze{2, -1} end, function(m) return model.reshape(m, {1, 3}) end},
-  {"unsqueeze", {2, 3}, function(x) return x:unsqueeze(2) end, function(m) return model.unsqueeze(m, 2) end},
-  {"unsqueeze -1", {2, 3}, function(x) return x:unsqueeze(-1) end, function(m) return model.unsqueeze(m, 3) end},
-  {"unsqueeze 0-d", {}, function(x) return x:unsqueeze(1) end, function(m) return model.unsqueeze(m, 1) end},
-  {"transpose", {2, 3, 4}, function(x) return x:transpose(1, -1) end, function(m) return model.transpose(m, 1, 3) end},
+  {"squeeze", {1, 3, 1}, function(x) return x:squeeze() end,
+    function(m) return model.reshape(m, {3}) end},
+  {"squeeze 1", {1, 3, 1}, function(x) return x:squeeze(1) end,
+    function(m) return model.reshape(m, {3, 1}) end},
+  {"squeeze 2", {1, 3, 1}, function(x) return x:squeeze{2, -1} end,
+    function(m) return model.reshape(m, {1, 3}) end},
+  {"unsqueeze", {2, 3}, function(x) return x:unsqueeze(2) end,
+    function(m) return model.unsqueeze(m, 2) end},
+  {"unsqueeze -1", {2, 3}, function(x) return x:unsqueeze(-1) end,
+    function(m) return model.unsqueeze(m, 3) end},
+  {"unsqueeze 0-d", {}, function(x) return x:unsqueeze(1) end,
+    function(m) return model.unsqueeze(m, 1) end},
+  {"transpose", {2, 3, 4}, function(x) return x:transpose(1, -1) end,
+    function(m) return model.transpose(m, 1, 3) end},
   {"t", {2, 3}, function(x) return x:t() end, function(m) return model.transpose(m, 1, 2) end},
   {"t of a vector", {3}, function(x) return x:t() end, function(m) return m end},
-  {"permute", {2, 3, 4}, function(x) return x:permute(3, 1, 2) end, function(m) return model.permute(m, {3, 1, 2}) end},
-  {"movedim", {2, 3, 4}, function(x) return x:movedim(1, 3) end, function(m) return model.permute(m, {2, 3, 1}) end},
+  {"permute", {2, 3, 4}, function(x) return x:permute(3, 1, 2) end,
+    function(m) return model.permute(m, {3, 1, 2}) end},
+  {"movedim", {2, 3, 4}, function(x) return x:movedim(1, 3) end,
+    function(m) return model.permute(m, {2, 3, 1}) end},
   {"movedim lists", {2, 3, 4, 5}, function(x) return x:movedim({1, 4}, {2, 1}) end,
    function(m) return model.permute(m, {4, 1, 2, 3}) end},
-  {"select", {2, 3}, function(x) return x:select(2, -1) end, function(m) return model.select(m, 2, 3) end},
-  {"narrow", {4, 3}, function(x) return x:narrow(1, 2, 2) end, function(m) return model.slice(m, 1, 2, 2, 1) end},
-  {"narrow to none", {4, 3}, function(x) return x:narrow(1, 5, 0) end, function(m) return model.slice(m, 1, 5, 0, 1) end},
-  {"slice", {5, 2}, function(x) return x:slice(1, 2, 4) end, function(m) return model.slice(m, 1, 2, 3, 1) end},
-  {"slice -2", {2, 6}, function(x) return x:slice(2, -1, 1, -2) end, function(m) return model.slice(m, 2, 6, 3, -2) end},
+  {"select", {2, 3}, function(x) return x:select(2, -1) end,
+    function(m) return model.select(m, 2, 3) end},
+  {"narrow", {4, 3}, function(x) return x:narrow(1, 2, 2) end,
+    function(m) return model.slice(m, 1, 2, 2, 1) end},
+  {"narrow to none", {4, 3}, function(x) return x:narrow(1, 5, 0) end,
+    function(m) return model.slice(m, 1, 5, 0, 1) end},
+  {"slice", {5, 2}, function(x) return x:slice(1, 2, 4) end,
+    function(m) return model.slice(m, 1, 2, 3, 1) end},
+  {"slice -2", {2, 6}, function(x) return x:slice(2, -1, 1, -2) end,
+    function(m) return model.slice(m, 2, 6, 3, -2) end},
   {"slice whole", {3}, function(x) return x:slice(1) end, function(m) return m end},
-  {"expand", {3, 1}, function(x) return x:expand(2, 3, 4) end, function(m) return model.expand(m, {2, 3, 4}) end},
-  {"expand -1", {3, 1}, function(x) return x:expand(-1, 2) end, function(m) return model.expand(m, {3, 2}) end},
-  {"expand to none", {3, 1}, function(x) return x:expand(3, 0) end, function(m) return model.expand(m, {3, 0}) end},
-  {"broadcast_to", {1, 3}, function(x) return x:broadcast_to(4, 3) end, function(m) return model.expand(m, {4, 3}) end},
-  {"diagonal", {3, 4}, function(x) return x:diagonal() end, function(m) return model.diagonal(m, 0, 1, 2) end},
+  {"expand", {3, 1}, function(x) return x:expand(2, 3, 4) end,
+    function(m) return model.expand(m, {2, 3, 4}) end},
+  {"expand -1", {3, 1}, function(x) return x:expand(-1, 2) end,
+    function(m) return model.expand(m, {3, 2}) end},
+  {"expand to none", {3, 1}, function(x) return x:expand(3, 0) end,
+    function(m) return model.expand(m, {3, 0}) end},
+  {"broadcast_to", {1, 3}, function(x) return x:broadcast_to(4, 3) end,
+    function(m) return model.expand(m, {4, 3}) end},
+  {"diagonal", {3, 4}, function(x) return x:diagonal() end,
+    function(m) return model.diagonal(m, 0, 1, 2) end},
   {"diagonal off", {2, 3, 4}, function(x) return x:diagonal{offset = -1, dim1 = 3, dim2 = 1} end,
    function(m) return model.diagonal(m, -1, 3, 1) end},
-  {"diagonal away", {3, 4}, function(x) return x:diagonal{offset = 4} end, function(m) return model.diagonal(m, 4, 1, 2) end},
-  {"unfold", {2, 7}, function(x) return x:unfold(2, 3, 2) end, function(m) return model.unfold(m, 2, 3, 2) end},
-  {"flip", {2, 3}, function(x) return x:flip{1, 2} end, function(m) return model.flip(model.flip(m, 1), 2) end},
-  {"flip all", {2, 3}, function(x) return x:flip{} end, function(m) return model.flip(model.flip(m, 1), 2) end},
-  {"unflatten", {2, 6}, function(x) return x:unflatten(2, {2, -1}) end, function(m) return model.reshape(m, {2, 2, 3}) end},
+  {"diagonal away", {3, 4}, function(x) return x:diagonal{offset = 4} end,
+    function(m) return model.diagonal(m, 4, 1, 2) end},
+  {"unfold", {2, 7}, function(x) return x:unfold(2, 3, 2) end,
+    function(m) return model.unfold(m, 2, 3, 2) end},
+  {"flip", {2, 3}, function(x) return x:flip{1, 2} end,
+    function(m) return model.flip(model.flip(m, 1), 2) end},
+  {"flip all", {2, 3}, function(x) return x:flip{} end,
+    function(m) return model.flip(model.flip(m, 1), 2) end},
+  {"unflatten", {2, 6}, function(x) return x:unflatten(2, {2, -1}) end,
+    function(m) return model.reshape(m, {2, 2, 3}) end},
   {"detach", {2, 2}, function(x) return x:detach() end, function(m) return m end},
-  {"reshape", {2, 6}, function(x) return x:reshape(4, -1) end, function(m) return model.reshape(m, {4, 3}) end,
+  {"reshape", {2, 6}, function(x) return x:reshape(4, -1) end,
+    function(m) return model.reshape(m, {4, 3}) end,
    copies = true},
-  {"flatten", {2, 3, 2}, function(x) return x:flatten() end, function(m) return model.reshape(m, {12}) end, copies = true},
-  {"flatten 2 3", {2, 3, 2}, function(x) return x:flatten(2, 3) end, function(m) return model.reshape(m, {2, 6}) end,
+  {"flatten", {2, 3, 2}, function(x) return x:flatten() end,
+    function(m) return model.reshape(m, {12}) end, copies = true},
+  {"flatten 2 3", {2, 3, 2}, function(x) return x:flatten(2, 3) end,
+    function(m) return model.reshape(m, {2, 6}) end,
    copies = true},
-  {"flatten 0-d", {}, function(x) return x:flatten() end, function(m) return model.reshape(m, {1}) end},
-  {"of none", {0, 3}, function(x) return x:transpose(1, 2):flip(1):slice(1, 1, 3, 2):unsqueeze(1) end,
+  {"flatten 0-d", {}, function(x) return x:flatten() end,
+    function(m) return model.reshape(m, {1}) end},
+  {"of none", {0, 3}, function(x) return x:transpose(1, 2):flip(1):slice(1, 1, 3,
+    2):unsqueeze(1) end,
    function(m) return model.reshape(m, {1, 2, 0}) end},
-  {"view of none", {0, 3}, function(x) return x:view(3, 0, 5) end, function() return model.make({3, 0, 5}) end},
+  {"view of none", {0, 3}, function(x) return x:view(3, 0, 5) end,
+    function() return model.make({3, 0, 5}) end},
 }
 
 describe("views", function()
@@ -109,7 +142,8 @@ describe("views", function()
       local random = model.random(seed)
       local shape = {}
       for d = 1, random(1, 4) do shape[d] = random(1, 5) end
-      local x, m, trail = model.random_view(counted(shape), model.count(shape), random, random(1, 5), true)
+      local x, m, trail = model.random_view(counted(shape), model.count(shape), random,
+        random(1, 5), true)
       assert.same(m, model.of(x), trail)
       assert.same(m, model.of(x:clone()), trail)
       assert.same({shape = {#m}, table.unpack(m)}, model.of(x:reshape(-1)), trail)
@@ -135,9 +169,11 @@ describe("views", function()
   it("view refuses what strides do not allow, reshape copies", function()
     local x = counted{2, 3}
     assert.has_error(function() x:t():view(6) end,
-      "bad argument #1 to 'view' ([3 x 2] to [6]: the strides do not allow it; reshape copies where it must)")
+      "bad argument #1 to 'view' ([3 x 2] to [6]: the strides do not allow it; "
+      .. "reshape copies where it must)")
     assert.same({shape = {6}, 1, 4, 2, 5, 3, 6}, model.of(x:t():reshape(6)))
-    assert.same({shape = {2, 2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}, model.of(x:expand(2, 2, 3):view(2, 2, 3)))
+    assert.same({shape = {2, 2, 3}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6},
+      model.of(x:expand(2, 2, 3):view(2, 2, 3)))
     assert.same({4, 3}, x:expand(2, 2, 3):reshape(4, 3).shape)
   end)
 
@@ -148,9 +184,12 @@ describe("views", function()
     assert.same({shape = {2, 0}}, model.of(x:as_strided({2, 0}, {1 << 62, 1 << 62}, 12)))
     assert.same({shape = {}, 3}, model.of(x:as_strided({}, {}, 2)))
     local top = math.maxinteger
-    for _, bad in ipairs {{{13}, {1}, 0}, {{2}, {12}, 0}, {{3}, {-1}, 1}, {{1}, {1}, 12}, {{1}, {1}, -1}, {{0}, {1}, 13},
-                          {{2}, {top}, 0}, {{3}, {top}, 0}, {{2, 2}, {top, 1}, 0}, {{2}, {math.mininteger}, 5},
-                          {{1}, {1}, top}, {{2}, {1}, top}, {{2}, {-1}, math.mininteger}, {{-1}, {1}, 0},
+    for _, bad in ipairs {{{13}, {1}, 0}, {{2}, {12}, 0}, {{3}, {-1}, 1}, {{1}, {1}, 12},
+      {{1}, {1}, -1}, {{0}, {1}, 13},
+                          {{2}, {top}, 0}, {{3}, {top}, 0}, {{2, 2}, {top, 1}, 0},
+                            {{2}, {math.mininteger}, 5},
+                          {{1}, {1}, top}, {{2}, {1}, top}, {{2}, {-1}, math.mininteger},
+                            {{-1}, {1}, 0},
                           {{1 << 40, 1 << 40}, {0, 0}, 0}, {{2}, {1, 1}, 0}} do
       assert.has_error(function() x:as_strided(table.unpack(bad)) end)
     end
@@ -171,11 +210,14 @@ describe("views", function()
     assert.same({}, list(1, 0))
     assert.same({}, list(6, 5))
     assert.same({}, list(3, 2, 2))
-    for _, bad in ipairs {{0}, {7}, {6, 6}, {1, 6}, {-6, 5}, {3, 1}, {1, 3, -1}, {1, 5, 0}, {2, 0}, {7, 6}, {1, 0, -1}} do
+    for _, bad in ipairs {{0}, {7}, {6, 6}, {1, 6}, {-6, 5}, {3, 1}, {1, 3, -1}, {1, 5, 0}, {2, 0},
+      {7, 6}, {1, 0, -1}} do
       assert.has_error(function() list(table.unpack(bad)) end)
     end
-    assert.has_error(function() x:slice(1, 3, 1) end, "bad argument #3 to 'slice' (the range 3 to 1 runs against its step 1)")
-    assert.has_error(function() x:slice(1, 2, 9) end, "bad argument #3 to 'slice' (position 9 is out of range: dim 1 of [5] has size 5)")
+    assert.has_error(function() x:slice(1, 3, 1) end,
+      "bad argument #3 to 'slice' (the range 3 to 1 runs against its step 1)")
+    assert.has_error(function() x:slice(1, 2, 9) end,
+      "bad argument #3 to 'slice' (position 9 is out of range: dim 1 of [5] has size 5)")
     local none = luma.zeros(0)
     assert.same({0}, none:slice(1).shape)
     assert.same({0}, none:slice(1, nil, nil, -1).shape)
@@ -203,7 +245,8 @@ describe("views", function()
     says("is too big", luma.zeros(1, 1).expand, luma.zeros(1, 1), 1 << 40, 1 << 40)
     says("dim 2 is given twice", x.permute, x, 2, 2)
     says("3 dims to order [2 x 3], which has 2", x.permute, x, 1, 2, 3)
-    says("length 3 from position 2 is out of range: dim 2 of [2 x 3] has size 3", x.narrow, x, 2, 2, 3)
+    says("length 3 from position 2 is out of range: dim 2 of [2 x 3] has size 3", x.narrow, x, 2,
+      2, 3)
     says("does not split dim 2 of [2 x 3]: its size is 3", x.unflatten, x, 2, {2, 2})
     says("windows of 4: dim 2 of [2 x 3] has size 3", x.unfold, x, 2, 4, 1)
     says("step 0 is not positive", x.unfold, x, 2, 1, 0)
@@ -215,9 +258,11 @@ describe("views", function()
   it("at most 8 dims", function()
     local x = luma.zeros(1, 1, 1, 1, 1, 1, 1, 1)
     local text = "9 dims: a tensor has at most 8"
-    for _, f in ipairs {function() return x:unsqueeze(1) end, function() return x:reshape(1, 1, 1, 1, 1, 1, 1, 1, 1) end,
+    for _, f in ipairs {function() return x:unsqueeze(1) end,
+      function() return x:reshape(1, 1, 1, 1, 1, 1, 1, 1, 1) end,
                         function() return x:expand(1, 1, 1, 1, 1, 1, 1, 1, 1) end,
-                        function() return x:unfold(1, 1, 1) end, function() return x:unflatten(1, {1, 1}) end} do
+                        function() return x:unfold(1, 1, 1) end,
+                          function() return x:unflatten(1, {1, 1}) end} do
       local good, message = pcall(f)
       assert.is_false(good)
       assert.is_truthy(message:find(text, 1, true), message)

@@ -1,5 +1,5 @@
--- model.lua -- views, joins and assignment in plain Lua: an array is {shape = {...}, v1, v2, ...} in
--- row-major order, without strides, so it can be wrong in no way that strides can be wrong.
+-- model.lua -- views, joins and assignment in plain Lua: an array is {shape = {...}, v1, v2, ...}
+-- in row-major order, without strides, so it can be wrong in no way that strides can be wrong.
 local model = {}
 
 function model.numel(shape)
