@@ -24,15 +24,35 @@ typedef struct {
     luma_tensor out, x;
 } lm_scan;
 
-/* Positions along dim. index holds values counted from index_base. Validity is checked before the
-** first write: LUMA_ERR_INDEX names the position. */
+/* Elements at places that index tensors decide. shape is walked in row-major order; duplicates are
+** written or added in that order too. Every index is checked before the first write
+** (lm_index_fail); what is written overlaps nothing that is read. */
+typedef enum {
+    LM_INDEX_READ,  /* plain = indexed */
+    LM_INDEX_WRITE, /* indexed = plain */
+    LM_INDEX_ADD    /* indexed += plain; wraps integers, not for bool and 8- or 16-bit floats */
+} lm_index_kind;
+/* A value v of index, index_base <= v < index_base + size, moves the place in `indexed` by
+** (v - index_base) / divisor % modulus * step elements. */
 typedef struct {
-    lm_op op; /* index_select gather take scatter scatter_add index_add index_copy */
-    int dim;
-    int index_base;
-    luma_tensor out;   /* written (scatter family: already a copy of x) */
-    luma_tensor x;     /* read: x of the gather family, src of the scatter family */
     luma_tensor index; /* any integer dtype, any view */
+    /* of index along the walked dims, elements; 0 where it repeats */
+    int64_t stride[LUMA_MAX_DIMS];
+    int64_t size, step, divisor, modulus;
+    int argument; /* of the operation, for the message */
+    bool known;   /* the same index and size as in the part before */
+} lm_index_part;
+typedef struct {
+    lm_index_kind kind;
+    int index_base;
+    int ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+    luma_tensor plain; /* its layout has the shape */
+    /* Same dtype. Stride 0 in the dims where only indices decide; in the others different positions
+    ** are different elements. */
+    luma_tensor indexed;
+    int n;
+    lm_index_part parts[LUMA_MAX_DIMS];
 } lm_index;
 
 typedef struct {
@@ -81,7 +101,7 @@ typedef struct {
     luma_status (*scan)(luma_state *S, lm_device *d, const lm_scan *s);
     luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);
     luma_status (*index)(luma_state *S, lm_device *d, const lm_index *i);
-    /* mask: bool. count: how many hold. positions: int64 (count, ndim), contiguous */
+    /* x: bool, contiguous. count: how many hold. positions: int64 (count, ndim), contiguous */
     luma_status (*count_nonzero)(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);
     luma_status (*nonzero)(luma_state *S, lm_device *d, luma_tensor *positions,
                            const luma_tensor *x, int index_base);

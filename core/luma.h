@@ -241,6 +241,14 @@ LUMA_VIEW(scatter, int64_t dim, const luma_tensor *index, const luma_tensor *src
 LUMA_VIEW(scatter_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
 LUMA_VIEW(index_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
 LUMA_VIEW(index_copy, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+/* x[index[0], index[1], ...]: one entry for each of the first n dims, NULL for the whole dim. The
+** index tensors broadcast together; their dims stand where the indexed dims were when those are side
+** by side, else in front. get copies; put writes values (broadcast, cast, or a number) into x, the
+** last of duplicates wins. A mask is given by the columns of its luma_nonzero. */
+LUMA_API luma_status luma_index_get(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                                    const luma_tensor *const *index);
+LUMA_API luma_status luma_index_put(luma_state *S, luma_tensor *x, int n,
+                                    const luma_tensor *const *index, const luma_tensor *values);
 
 /* Order, scans. Pairs write outs[0] values, outs[1] positions. */
 LUMA_API luma_status luma_max(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim,

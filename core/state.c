@@ -75,14 +75,23 @@ luma_status lm_fail_interrupted(luma_state *S) {
     return lm_fail(S, LUMA_ERR_INTERRUPTED, 0, "interrupted!");
 }
 
-const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape) {
+static const char *list_text(lm_text *buffer, const char *joint, int ndim, const int64_t *list,
+                             int64_t base) {
     size_t used = 0, size = sizeof buffer->text;
     used += (size_t)snprintf(buffer->text, size, "[");
     for (int d = 0; d < ndim && d < LUMA_MAX_DIMS; d++)
-        used += (size_t)snprintf(buffer->text + used, size - used, d ? " x %lld" : "%lld",
-                                 (long long)shape[d]);
+        used += (size_t)snprintf(buffer->text + used, size - used, "%s%lld", d ? joint : "",
+                                 (long long)(list[d] + base));
     snprintf(buffer->text + used, size - used, "]");
     return buffer->text;
+}
+
+const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape) {
+    return list_text(buffer, " x ", ndim, shape, 0);
+}
+
+const char *lm_place_text(const luma_state *S, lm_text *buffer, int ndim, const int64_t *place) {
+    return list_text(buffer, ", ", ndim, place, S->index_base);
 }
 
 bool lm_numel_fits(int ndim, const int64_t *shape, luma_dtype dtype, int64_t *numel) {

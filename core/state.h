@@ -46,6 +46,8 @@ typedef struct {
     char text[LUMA_MAX_DIMS * 22 + 4];
 } lm_text;
 const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape);
+/* "[2, 3]": 0-based positions as the user of S counts. */
+const char *lm_place_text(const luma_state *S, lm_text *buffer, int ndim, const int64_t *place);
 
 static inline bool lm_interrupted(const luma_state *S) {
     return (S->interrupt && *S->interrupt) || (S->poll && S->poll(S->poll_ctx));
