@@ -117,6 +117,7 @@ static luma_status read_into(luma_state *S, luma_tensor *out, lm_index *w, int n
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(&w->indexed), w->indexed.dtype, ndim, w->shape,
                           inputs, w->n + 1, 0));
     w->plain = at_least_1d(&r.work);
+    w->fresh = r.owned;
     return lm_result_close(S, &r, walk(S, w));
 }
 
@@ -270,7 +271,9 @@ luma_status luma_masked_select(luma_state *S, luma_tensor *out, const luma_tenso
     luma_status status = as_mask(S, &flat, &own);
     luma_release(S, &own);
     LM_TRY(status);
+    int64_t offset = flat.layout.offset;
     flat.layout = lm_layout_contiguous(1, &numel);
+    flat.layout.offset = offset;
     status = positions_of(S, &positions, &flat);
     luma_release(S, &flat);
     LM_TRY(status);
@@ -504,8 +507,9 @@ static luma_status indices_read(luma_state *S, indices *ix, const luma_tensor *x
 static luma_status indices_open(luma_state *S, indices *ix, const luma_tensor *x, int n,
                                 const luma_tensor *const *index) {
     *ix = (indices){.n = 0};
+    lm_text text;
     if (n > x->layout.ndim)
-        return lm_fail(S, LUMA_ERR_SHAPE, 0, "%d indices for %d dims", n, x->layout.ndim);
+        return lm_fail(S, LUMA_ERR_SHAPE, 0, "%d indices for %s", n, shape_of(&text, x));
     luma_status status = indices_read(S, ix, x, n, index);
     if (status != LUMA_OK) {
         S->argument = 0;

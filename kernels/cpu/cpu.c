@@ -92,6 +92,9 @@ const lm_device_ops lm_cpu_ops = {
     .map = lm_cpu_map,
     .copy = lm_cpu_copy,
     .fill = lm_cpu_fill,
+    .index = lm_cpu_index,
+    .count_nonzero = lm_cpu_count_nonzero,
+    .nonzero = lm_cpu_nonzero,
 };
 
 luma_status lm_cpu_register(luma_state *S) {

@@ -36,11 +36,33 @@ typedef struct {
     void (*fill)(size_t nbytes, const char *pattern, char *y, bool past);
 } lm_copy_kernels;
 
+/* cpu/level/index.c: rows at places. Row i is at plain + i * step and at indexed + at[i]; in it the
+** elements are row->plain and row->indexed bytes apart. Rows go in order, which duplicates show. */
+typedef struct {
+    int64_t length, plain, indexed;
+} lm_index_row;
+typedef void lm_index_fn(int64_t n, const int64_t *at, char *plain, int64_t step, char *indexed,
+                         const lm_index_row *row);
+#define LM_INDEX_SIZES 7
+typedef struct {
+    lm_index_fn *read[LM_INDEX_SIZES], *write[LM_INDEX_SIZES]; /* elements of 1 << k bytes */
+    lm_index_fn *read_block, *write_block; /* rows of row->length bytes side by side */
+    lm_index_fn *add[LUMA_NDTYPES];        /* integers but bool, float32, float64 */
+    /* whether base <= v[i] < base + size for all */
+    bool (*valid)(int64_t n, const int64_t *v, int64_t base, int64_t size);
+    /* at[i] += (v[i] - base) * step */
+    void (*place)(int64_t n, const int64_t *v, int64_t base, int64_t step, int64_t *at);
+    /* how many bytes are not 0; find: also where, in ascending order, into at[n] */
+    int64_t (*count)(int64_t n, const uint8_t *x);
+    int64_t (*find)(int64_t n, const uint8_t *x, int64_t *at);
+} lm_index_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
     X(lm_cast_kernels, cast)                                                                       \
-    X(lm_copy_kernels, copy)
+    X(lm_copy_kernels, copy)                                                                       \
+    X(lm_index_kernels, index)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

@@ -1,0 +1,131 @@
+/* index.c -- rows to and from places that positions decide: copied as bytes, added by type; built
+** once per level. Layer: kernels/cpu/level. */
+#include <string.h>
+
+#include "cpu/level.h"
+
+#define LM_T u8
+#include "index_add.h"
+#define LM_T i8
+#include "index_add.h"
+#define LM_T i16
+#include "index_add.h"
+#define LM_T i32
+#include "index_add.h"
+#define LM_T u32
+#include "index_add.h"
+#define LM_T i64
+#include "index_add.h"
+#define LM_T f32
+#include "index_add.h"
+#define LM_T f64
+#include "index_add.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* One element a row is the common case and has no inner loop. size is a constant. */
+INLINE void read_rows(size_t size, int64_t n, const int64_t *at, char *restrict plain, int64_t step,
+                      const char *restrict indexed, const lm_index_row *row) {
+    if (row->length == 1) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy(plain + i * step, indexed + at[i], size);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < row->length; k++)
+            memcpy(plain + i * step + k * row->plain, indexed + at[i] + k * row->indexed, size);
+    }
+}
+
+INLINE void write_rows(size_t size, int64_t n, const int64_t *at, const char *plain, int64_t step,
+                       char *indexed, const lm_index_row *row) {
+    if (row->length == 1) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy(indexed + at[i], plain + i * step, size);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < row->length; k++)
+            memcpy(indexed + at[i] + k * row->indexed, plain + i * step + k * row->plain, size);
+    }
+}
+
+#define ARGUMENTS                                                                                  \
+    int64_t n, const int64_t *at, char *plain, int64_t step, char *indexed, const lm_index_row *row
+#define READ(size)                                                                                 \
+    static void read_##size(ARGUMENTS) {                                                           \
+        read_rows(size, n, at, plain, step, indexed, row);                                         \
+    }
+#define WRITE(size)                                                                                \
+    static void write_##size(ARGUMENTS) {                                                          \
+        write_rows(size, n, at, plain, step, indexed, row);                                        \
+    }
+#define SIZES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64)
+SIZES(READ)
+SIZES(WRITE)
+
+static void read_block(ARGUMENTS) {
+    for (int64_t i = 0; i < n; i++)
+        memcpy(plain + i * step, indexed + at[i], (size_t)row->length);
+}
+
+static void write_block(ARGUMENTS) {
+    for (int64_t i = 0; i < n; i++)
+        memcpy(indexed + at[i], plain + i * step, (size_t)row->length);
+}
+
+static bool valid(int64_t n, const int64_t *v, int64_t base, int64_t size) {
+    uint64_t outside = 0;
+    for (int64_t i = 0; i < n; i++)
+        outside |= (uint64_t)v[i] - (uint64_t)base >= (uint64_t)size;
+    return outside == 0;
+}
+
+static void place(int64_t n, const int64_t *v, int64_t base, int64_t step, int64_t *at) {
+    for (int64_t i = 0; i < n; i++)
+        at[i] += (v[i] - base) * step;
+}
+
+/* Counts in bytes, 64 side by side, before they could overflow. */
+static int64_t count(int64_t n, const uint8_t *x) {
+    int64_t total = 0, i = 0;
+    while (n - i >= 64) {
+        uint8_t lanes[64] = {0};
+        for (int rows = 0; rows < 255 && n - i >= 64; rows++, i += 64) {
+            for (int k = 0; k < 64; k++)
+                lanes[k] = (uint8_t)(lanes[k] + (x[i + k] != 0));
+        }
+        for (int k = 0; k < 64; k++)
+            total += lanes[k];
+    }
+    for (; i < n; i++)
+        total += x[i] != 0;
+    return total;
+}
+
+/* Without branches: a random mask would miss every other one. */
+static int64_t find(int64_t n, const uint8_t *x, int64_t *at) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        at[found] = i;
+        found += x[i] != 0;
+    }
+    return found;
+}
+
+#define READ_NAME(size) read_##size,
+#define WRITE_NAME(size) write_##size,
+#define ADD_ENTRY(_, token, ENUM, ...) [LUMA_##ENUM] = lm_index_add_##token,
+
+extern const lm_index_kernels LM_TABLE(index);
+const lm_index_kernels LM_TABLE(index) = {
+    .read = {SIZES(READ_NAME)},
+    .write = {SIZES(WRITE_NAME)},
+    .read_block = read_block,
+    .write_block = write_block,
+    .add = {LM_INTS(ADD_ENTRY, _) LM_WIDE_FLOATS(ADD_ENTRY, _)},
+    .valid = valid,
+    .place = place,
+    .count = count,
+    .find = find,
+};
