@@ -15,8 +15,7 @@ LUMA_API int luaopen_luma(lua_State *L);
 
 /* A tensor operation of L's module stops with the error "interrupted" soon after *flag becomes
 ** other than 0, and sets it back to 0: one interrupt is one error. NULL: no flag. L must have
-*opened
-** the module; the flag outlives L or is replaced by NULL. */
+** opened the module; the flag outlives L or is replaced by NULL. */
 LUMA_API void luma_lua_set_interrupt(lua_State *L, volatile int *flag);
 
 /* The core's state behind L's module, for calls of luma.h. Positions count from 1 in it. */

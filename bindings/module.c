@@ -1,6 +1,5 @@
 /* module.c -- luaopen_luma: the module table, made of the registry and of what concerns all
- *tensors.
- ** Layer: bindings. */
+** tensors. Layer: bindings. */
 #include <string.h>
 
 #include "binding.h"

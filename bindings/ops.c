@@ -1,6 +1,6 @@
 /* ops.c -- the rows of the registry as Lua functions and methods: one C function reads the
- *arguments
- ** that a row's signature names, calls the row, and pushes what it gives. Layer: bindings. */
+** arguments that a row's signature names, calls the row, and pushes what it gives. Layer:
+** bindings. */
 #include <string.h>
 
 #include "binding.h"

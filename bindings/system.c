@@ -7,7 +7,7 @@
 
 #include "binding.h"
 #include "cache.h"
-#include "cpu/level.h"
+#include "cpu/cpu.h"
 
 static int clock_now(lua_State *L) {
     struct timespec now;

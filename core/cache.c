@@ -51,8 +51,7 @@ struct block {
 };
 
 /* Free blocks by size: BIN_STEPS bins to each power of two, in each the smallest first and of
- *equals
- ** the one freed last; a bit says which bins hold any. */
+** equals the one freed last; a bit says which bins hold any. */
 #define BIN_STEPS 32
 #define BINS ((46 - 6 - 4 + 1) * BIN_STEPS)
 typedef struct {

@@ -1,6 +1,6 @@
 /* join.c -- tensors put together, repeated, moved around, framed: every result is made of
- *assignments
- ** to parts of it, which copy.c turns into block copies where layouts allow. Layer: core. */
+** assignments to parts of it, which copy.c turns into block copies where layouts allow. Layer:
+** core. */
 #include "tensor.h"
 
 static const char *text(lm_text *buffer, const luma_layout *x) {
@@ -184,8 +184,7 @@ luma_status luma_tile(luma_state *S, luma_tensor *out, const luma_tensor *x, int
 /* ---- roll ------------------------------------------------------------------------------------*/
 
 /* work[i + shift] = x[i] modulo the sizes; shift[d] in 0..size-1. Each combination of dims that
- *wrap
- ** or do not is one block. */
+** wrap or do not is one block. */
 static luma_status roll_fill(luma_state *S, const luma_tensor *work, const luma_tensor *x,
                              const int64_t *shift) {
     int n = x->layout.ndim;

@@ -1,6 +1,6 @@
 /* json.h -- the JSON that .safetensors headers are made of: objects, arrays, strings, whole
-*numbers,
-** read in order without recursion, so that no nesting can exhaust the stack. Layer: core. */
+** numbers, read in order without recursion, so that no nesting can exhaust the stack. Layer:
+** core. */
 #ifndef lm_json_h
 #define lm_json_h
 

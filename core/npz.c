@@ -66,8 +66,7 @@ static luma_status read_end64(archive *z, int64_t end) {
 }
 
 /* The end record is the last 22 bytes but for a comment; writers of arrays leave none, so it is
- *looked
- ** for in the last kilobyte. */
+** looked for in the last kilobyte. */
 static luma_status find_directory(archive *z) {
     unsigned char tail[22 + 1024];
     int64_t n = z->file_size < (int64_t)sizeof tail ? z->file_size : (int64_t)sizeof tail;

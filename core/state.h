@@ -17,7 +17,7 @@ struct luma_state {
     volatile int *interrupt; /* may be NULL */
     bool (*poll)(void *ctx); /* another way to be interrupted; may be NULL */
     void *poll_ctx;
-    int argument;            /* of the last failure, 1-based; 0: none */
+    int argument; /* of the last failure, 1-based; 0: none */
     char message[LM_MESSAGE_SIZE];
     /* Copies per path, for the specs: which way contiguous, cat and assignment went. */
     struct {

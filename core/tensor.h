@@ -32,8 +32,7 @@ luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, b
 **     status = kernel(..., &r.work, ...);
 **     return lm_result_close(S, &r, status);
 ** open: out LUMA_NEW: r.work is new. Else checks shape, dtype, device and self-overlap of *out;
-*r.work
-** is *out itself, or a new tensor when an input overlaps it (copied into *out at close).
+** r.work is *out itself, or a new tensor when an input overlaps it (copied into *out at close).
 ** LM_RESULT_ALIGNED: the kernel reads element i of an input only before it writes element i, so an
 ** input with out's very layout is no obstacle. LM_RESULT_CONTIGUOUS: work must be contiguous. */
 #define LM_RESULT_ALIGNED 1
