@@ -109,7 +109,7 @@ describe("files", function()
     it("refuses what is malformed, and says where", function()
       local good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
       local cases = {
-        {npy(good, ("\0"):rep(20)), "24"},
+        {npy(good, ("\0"):rep(20)), "20 bytes"},
         {npy("[('a', '<f4')]", ""), "header"},
         {npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234"), "record"},
         {npy("{'descr': '<u2', 'fortran_order': False, 'shape': (1,), }", "12"), "uint16"},

@@ -19,7 +19,7 @@ layouts.list = {
   {"contiguous", contiguous},
   {"stepped", function(values, dtype)
     local x = luma.zeros(2 * #values + 1, {dtype = dtype})
-    local view = x:slice(1, 2, 2 * #values, 2)
+    local view = x:slice(1, 2, 2 * #values + 1, 2)
     view:copy_(contiguous(values, dtype))
     return view
   end},

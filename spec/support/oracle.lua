@@ -107,9 +107,9 @@ oracle.env = env
 function env.log(x) return x < 0 and nan or math.log(x) end
 function env.truth(x) return x ~= 0 end
 function env.sign(x)
-  if x ~= x or x == 0 then return x end
-  if math.type(x) == "integer" then return x > 0 and 1 or -1 end
-  return x > 0 and 1.0 or -1.0
+  if x ~= x then return x end
+  local s = x > 0 and 1 or x < 0 and -1 or 0
+  return math.type(x) == "integer" and s or s + 0.0
 end
 function env.relu(x)
   if x > 0 or x ~= x then return x end
@@ -169,6 +169,16 @@ function env.rshift(x, y) -- arithmetic
   return x // (1 << y)
 end
 
+-- exp(-x^2) without the error of rounding x^2 (Dekker's exact product).
+local function gauss(x)
+  local c = x * 134217729.0
+  local high = c - (c - x)
+  local low = x - high
+  local square = x * x
+  local rest = ((high * high - square) + 2 * high * low) + low * low
+  return math.exp(-square) * (1 - rest)
+end
+
 -- erf by a series of positive terms, erfc by its continued fraction (Abramowitz and Stegun 7.1.6,
 -- 7.1.14).
 local function erf_series(x)
@@ -178,24 +188,24 @@ local function erf_series(x)
     sum = sum + term
     if term < sum * 1e-18 then break end
   end
-  return 2 / math.sqrt(math.pi) * math.exp(-x * x) * sum
+  return 2 / math.sqrt(math.pi) * gauss(x) * sum
 end
-local function erfc_tail(x) -- x >= 2
+local function erfc_tail(x) -- x >= 1
   local f = x
-  for k = 200, 1, -1 do f = x + k / 2 / f end
-  return math.exp(-x * x) / math.sqrt(math.pi) / f
+  for k = 400, 1, -1 do f = x + k / 2 / f end
+  return gauss(x) / math.sqrt(math.pi) / f
 end
 function env.erf(x)
   if x ~= x or x == 0 then return x end
   if x < 0 then return -env.erf(-x) end
   if x > 7 then return 1.0 end
-  return x < 2 and erf_series(x) or 1 - erfc_tail(x)
+  return x < 1 and erf_series(x) or 1 - erfc_tail(x)
 end
 function env.gelu(x)
   if x ~= x or x == huge then return x end
   if x < -40 then return -0.0 end
   local z = x / math.sqrt(2)
-  if z < -2 then return x * 0.5 * erfc_tail(-z) end
+  if z < -1 then return x * 0.5 * erfc_tail(-z) end
   return x * 0.5 * (1 + env.erf(z))
 end
 function env.tanh(x)
