@@ -214,12 +214,18 @@ static int supports(lua_State *L) {
 
 /* ---- failure injection, for specs ---- */
 
-/* fail_after(n): the n-th allocation of the core from now on fails (1: the next); nil: none. */
+/* fail_after(n, forever): the n-th allocation of the core from now on fails (1: the next), with
+** forever all after it too; nil: none. Returns whether the last request has yet to be met. */
 static int fail_after(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "fail_after");
-    k.c->S->fail_after = lua_isnoneornil(L, 1) ? -1 : lm_arg_integer(&k, 1, 1) - 1;
-    return 0;
+    luma_state *S = k.c->S;
+    bool waiting = S->fail_after >= 0 && !S->failed;
+    S->fail_after = lua_isnoneornil(L, 1) ? -1 : lm_arg_integer(&k, 1, 1) - 1;
+    S->fail_forever = lua_toboolean(L, 2);
+    S->failed = false;
+    lua_pushboolean(L, waiting);
+    return 1;
 }
 
 void lm_system_open(lua_State *L, int module) {

@@ -27,8 +27,10 @@ struct luma_state {
     ** with `soft` set, so that the host collects and tries again; not while `lifted`. */
     int64_t fresh; /* bytes asked for since the host set it to 0 */
     bool soft, lifted;
-    /* Test hook: when >= 0, counts down at every allocation and fails the one that finds 0. */
+    /* Test hook: when fail_after >= 0, it counts down at every allocation, and the one that finds 0
+    ** fails; with fail_forever so do all that follow. */
     int64_t fail_after;
+    bool fail_forever, failed;
 };
 
 /* Every failure goes through here. Formats the message and returns `status`.

@@ -9,7 +9,14 @@
 
 /* The failure injection of specs: true when this allocation is to fail. */
 static bool fail_now(luma_state *S) {
-    return S->fail_after >= 0 && S->fail_after-- == 0;
+    if (S->fail_after < 0) return false;
+    if (S->fail_after > 0) {
+        S->fail_after--;
+        return false;
+    }
+    S->failed = true;
+    if (!S->fail_forever) S->fail_after = -1;
+    return true;
 }
 
 luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_storage **out) {

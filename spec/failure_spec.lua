@@ -1,0 +1,205 @@
+-- failure_spec.lua -- memory that fails at the first, second, third ... allocation of every row:
+-- inputs stay as they were, nothing leaks, and what follows works.
+package.path = "spec/support/?.lua;" .. package.path
+local luma = require "luma"
+
+local function float(...) return luma.range(1, 12):to("float32"):reshape(...) end
+
+-- Arguments by the type in the signature; what a row needs beyond that stands in `special`.
+local by_type = {
+  tensor = function() return float(3, 4) end,
+  operand = function() return float(3, 4) end,
+  mask = function() return float(3, 4):gt(5) end,
+  index = function() return luma.tensor({3, 1}, "int64") end,
+  tensors = function() return {float(3, 4), float(3, 4):t():clone():t()} end,
+  dim = function() return 1 end,
+  newdim = function() return 1 end,
+  dims = function() return {1} end,
+  position = function() return 1 end,
+  int = function() return 2 end,
+  number = function() return 2 end,
+  bool = function() return true end,
+  shape = function() return {4, 3} end,
+  list = function() return {4, 3} end,
+  sizes = function() return 2 end,
+}
+local special = {
+  permute = function() return {float(3, 4), {2, 1}} end,
+  movedim = function() return {float(3, 4), {1}, {2}} end,
+  expand = function() return {float(1, 12), {3, 12}} end,
+  broadcast_to = function() return {float(1, 12), {3, 12}} end,
+  as_strided = function() return {float(3, 4), {2, 2}, {1, 2}} end,
+  unflatten = function() return {float(3, 4), 2, {2, 2}} end,
+  squeeze = function() return {float(1, 12)} end,
+  transpose = function() return {float(3, 4), 1, 2} end,
+  tile = function() return {float(3, 4), {2, 2}} end,
+  roll = function() return {float(3, 4), {1}, {2}} end,
+  pad = function() return {float(3, 4), {1, 1}} end,
+  view = function() return {float(3, 4), {4, 3}} end,
+  reshape = function() return {float(3, 4):t(), {2, 6}} end,
+  flatten = function() return {float(3, 4):t()} end,
+  contiguous = function() return {float(3, 4):t()} end,
+  split = function() return {float(3, 4), 2} end,
+  gather = function() return {float(3, 4), 1, luma.tensor({{1, 2, 3, 1}}, "int64")} end,
+  take = function() return {float(3, 4), luma.tensor({12, 1}, "int8")} end,
+  scatter = function() return {float(3, 4), 1, luma.tensor({{1, 2, 3, 1}}, "int64"), float(3, 4)} end,
+  scatter_add = function()
+    return {float(3, 4), 1, luma.tensor({{1, 2, 3, 1}}, "int64"), float(3, 4)}
+  end,
+  index_add = function() return {float(3, 4), 1, luma.tensor({3, 1, 1}, "int64"), float(3, 4)} end,
+  index_copy = function() return {float(3, 4), 1, luma.tensor({3, 1, 2}, "int64"), float(3, 4)} end,
+  masked_fill = function() return {float(3, 4), float(3, 4):gt(4), 7} end,
+  matmul = function() return {float(3, 4), float(3, 4):t()} end,
+  mm = function() return {float(3, 4), float(3, 4):t()} end,
+  bmm = function() return {float(1, 3, 4), float(1, 4, 3)} end,
+  mv = function() return {float(3, 4), float(3, 4)[1]} end,
+  dot = function() return {float(12), float(12)} end,
+  topk = function() return {float(3, 4), 2} end,
+  clamp = function() return {float(3, 4), 2, 5} end,
+}
+
+-- Types of the parameters that must be given.
+local function parameters(signature)
+  local list = {}
+  for name, kind, optional in signature:gsub("{.*", ""):gmatch "([%w_]+):?(%w*)(%??)" do
+    if name ~= "" and optional == "" then list[#list + 1] = kind == "" and "tensor" or kind end
+  end
+  return list
+end
+
+local function arguments(op)
+  if special[op.name] then return special[op.name]() end
+  local list = {}
+  for i, kind in ipairs(parameters(op.signature)) do list[i] = by_type[kind]() end
+  if op.takes == "ints" or op.takes == "bits" then
+    for i, x in ipairs(list) do list[i] = x:to("int32") end
+  end
+  return list
+end
+
+local function bytes(list)
+  local texts = {}
+  for i, x in ipairs(list) do texts[i] = luma.is_tensor(x) and x:tobytes() or "" end
+  return texts
+end
+
+-- What a call gave, as something to compare.
+local function show(...)
+  local out = {}
+  for i, v in ipairs {...} do
+    if luma.is_tensor(v) then out[i] = v:tobytes()
+    elseif type(v) == "table" then out[i] = show(table.unpack(v))
+    else out[i] = tostring(v) end
+  end
+  return table.concat(out, "|")
+end
+
+local function allocated()
+  collectgarbage()
+  collectgarbage()
+  return luma.memory().allocated
+end
+
+-- Runs f(list) with the n-th allocation failing, for n = 1, 2, ... until none is left to fail.
+local function fail_each(f, list, want)
+  local before = bytes(list)
+  for n = 1, 100 do
+    for _, forever in ipairs {true, false} do
+      local live = allocated()
+      luma.fail_after(n, forever)
+      local result = table.pack(pcall(f, list))
+      local failed = not luma.fail_after()
+      if result[1] then
+        assert.equal(want, show(table.unpack(result, 2, result.n)))
+      else
+        assert.matches("memory", result[2], 1, true)
+        assert.is_true(forever)
+      end
+      assert.same(before, bytes(list))
+      result = nil -- luacheck: ignore
+      assert.equal(live, allocated())
+      if not failed then return end
+    end
+  end
+  error "it never stops to allocate"
+end
+
+describe("failing allocations in", function()
+  for _, op in ipairs(luma.ops) do
+    if op.row ~= "make" then
+      it(op.name, function()
+        local list = arguments(op)
+        local function f(arguments_) return luma[op.name](table.unpack(arguments_)) end
+        fail_each(f, list, show(f(list)))
+      end)
+    end
+  end
+
+  local others = {
+    ["construction"] = function() return luma.tensor({{1, 2}, {3, 4}}) end,
+    ["indexing by a mask"] = function(list) return list[1][list[1]:gt(4)] end,
+    ["indexing by tensors"] = function(list)
+      return list[1][{luma.tensor({1, 2}, "int64"), luma.tensor({2, 1}, "int64")}]
+    end,
+    ["operators"] = function(list) return -(list[1] * 2 + list[1]) / 3 end,
+    ["mixed dtypes"] = function(list) return list[1] + list[1]:to("float64"):t():clone():t() end,
+    ["printing"] = function(list) return tostring(list[1]) end,
+    ["linspace"] = function() return luma.linspace(0, 1, 5) end,
+    ["eye"] = function() return luma.eye(3) end,
+  }
+  for name, f in pairs(others) do
+    it(name, function()
+      local list = {float(3, 4)}
+      fail_each(f, list, show(f(list)))
+    end)
+  end
+
+  it("saving and loading", function()
+    local name = os.tmpname()
+    for _, ending in ipairs {".npy", ".npz", ".safetensors"} do
+      local path = name .. ending
+      local x = float(3, 4):t()
+      local what = ending == ".npy" and x or {a = x, b = float(12)}
+      luma.save(path, what)
+      fail_each(function() return luma.save(path, what) end, {x}, "")
+      local function load()
+        local y = luma.load(path)
+        return luma.is_tensor(y) and y or y.a
+      end
+      fail_each(load, {x}, x:tobytes())
+      os.remove(path)
+    end
+    os.remove(name)
+  end)
+end)
+
+describe("in-place and out= keep what they had when memory fails in", function()
+  for _, op in ipairs(luma.ops) do
+    local twin = luma[op.name .. "_"]
+    if twin and op.row ~= "make" then
+      it(op.name .. "_", function()
+        local list = arguments(op)
+        local x = list[1]
+        local base = luma.zeros(7, 4, {dtype = x.dtype})
+        local view = base:slice(1, 2, 7, 2) -- a view of other strides than the other operands
+        if x.ndim == 2 and x:size(1) == 3 and x:size(2) == 4 then
+          view:copy_(x)
+          list[1] = view
+        end
+        local before = list[1]:tobytes()
+        for n = 1, 20 do
+          luma.fail_after(n, true)
+          local ok, message = pcall(twin, table.unpack(list))
+          local failed = not luma.fail_after()
+          if ok then
+            list[1]:copy_(luma.frombytes(before, x.dtype, list[1].shape))
+          else
+            assert.matches("memory", message, 1, true)
+            assert.equal(before, list[1]:tobytes())
+          end
+          if not failed then break end
+        end
+      end)
+    end
+  end
+end)
