@@ -97,7 +97,7 @@ LM_WIDE_FLOATS(LM_PLAIN, _)
 
 /* Any byte but 0 is true; stores write 0 or 1. */
 LM_FN uint8_t lm_load_b8(uint8_t v) {
-    return v != 0;
+    return v > 1 ? 1 : v;
 }
 LM_FN uint8_t lm_store_b8(uint8_t v) {
     return v;
