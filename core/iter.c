@@ -3,20 +3,24 @@
 ** A planned map is cut into blocks of rows (second last dim) by cols (last dim). Mostly a block is
 ** one piece of one row. Where an operand walks rows and columns in the other order, a block is a
 ** tile, and the operand is packed: copied row-major into a buffer in the first-level cache, so that
-** each cache line is fetched once. Where rows are short, several make a block and operands that do
-** not walk them as one are packed. Casts then work on contiguous pieces of up to LM_BLOCK. */
+** each cache line is fetched once. Where rows are short, several make a block, and operands that do
+** not walk them as one are packed. Kernels then run over lines: pieces whose elements stand side by
+** side, or repeat one element; what does not, or has another dtype, passes through a buffer. */
 #include "iter.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "pool.h"
 
-#define GRAIN 32768    /* bytes of work that pay for another thread */
-#define PIECE 65536    /* bytes of work between polls of the interrupt flag */
-#define TILE_SIDE 64   /* at most, both ways */
-#define SHORT_ROW 64   /* shorter ones are grouped */
-#define FAR_STRIDE 64  /* bytes: every element on a cache line of its own */
-#define ELEMENT_SIZE 8 /* of the widest dtype */
+#define GRAIN 32768            /* bytes of work that pay for another thread */
+#define PIECE 65536            /* bytes of work between polls of the interrupt flag */
+#define SHORT_ROW 64           /* elements; shorter rows are grouped */
+#define FAR 64                 /* bytes: every element on a cache line of its own */
+#define SCATTERED 16           /* elements that a kernel may walk with strides of any kind */
+#define STREAM_FROM (16 << 20) /* bytes of operand 0 */
+#define BUFFER (LM_TILE_ROWS * LM_TILE_BYTES)
+
+_Static_assert(BUFFER >= LM_BLOCK * 8, "a buffer holds a block of the widest elements");
 
 /* ---- planning ---- */
 
@@ -106,146 +110,204 @@ typedef struct {
     const lm_map *m;
     lm_map_fn *fn;
     const lm_cast_kernels *casts;
+    const lm_copy_kernels *copies;
     const luma_state *S;
     int noperands, nouter; /* dims before the last two */
     int64_t height, width; /* sizes of the last two dims */
     int64_t rows, cols;    /* of a block */
     int64_t down, across;  /* blocks along them */
+    int64_t strip;         /* blocks that follow each other downward */
     bool packed[LM_ITER_MAX];
-    bool cast[LM_ITER_MAX];
     char *data[LM_ITER_MAX];
     int64_t row_stride[LM_ITER_MAX], col_stride[LM_ITER_MAX], size[LM_ITER_MAX];
     int stopped; /* atomic */
 } iter_run;
 
-/* The buffers of one thread. */
+/* The buffers of one thread, one of each kind per operand. */
 typedef struct {
-    _Alignas(64) char pack[LM_ITER_MAX][LM_TILE];
-    _Alignas(64) char cast[LM_ITER_MAX][LM_BLOCK * ELEMENT_SIZE];
+    _Alignas(64) char pack[LM_ITER_MAX][BUFFER];
+    _Alignas(64) char cast[LM_ITER_MAX][LM_BLOCK * 8];
+    _Alignas(64) char tile[BUFFER];
     const char *source[LM_ITER_MAX]; /* what pack holds, */
     int64_t rows, cols;              /* in this shape */
 } buffers;
 
-/* Copies rows x cols elements between a strided place and a row-major buffer, along the dim that is
-** nearer in memory, or longer. */
-static void pack(const iter_run *r, int k, char *place, char *buffer, int64_t rows, int64_t cols,
+static lm_cast_fn *mover(const iter_run *r, int k) {
+    return r->copies->move[__builtin_ctzll((unsigned long long)r->size[k])];
+}
+
+/* rows x cols elements that lie column by column, or nearly so, to a row-major buffer. */
+static void pack_columns(const iter_run *r, int k, const char *place, buffers *b, int64_t rows,
+                         int64_t cols) {
+    lm_cast_fn *move = mover(r, k);
+    int64_t size = r->size[k];
+    if (rows <= LM_TILE_BYTES / size && cols <= LM_TILE_ROWS) {
+        for (int64_t i = 0; i < cols; i++)
+            move(rows, place + i * r->col_stride[k], r->row_stride[k], b->tile + i * LM_TILE_BYTES,
+                 size);
+        r->copies->transpose[__builtin_ctzll((unsigned long long)size)](
+            cols, rows, b->tile, b->pack[k], cols * size, false);
+    } else {
+        for (int64_t i = 0; i < cols; i++)
+            move(rows, place + i * r->col_stride[k], r->row_stride[k], b->pack[k] + i * size,
+                 cols * size);
+    }
+}
+
+/* Between a strided place and the row-major buffer of operand k, along the longer dim. */
+static void pack(const iter_run *r, int k, char *place, buffers *b, int64_t rows, int64_t cols,
                  bool back) {
-    luma_dtype dtype = r->m->operand[k].dtype;
-    lm_cast_fn *copy = r->casts->cast[dtype][dtype];
+    lm_cast_fn *move = mover(r, k);
     int64_t size = r->size[k], rs = r->row_stride[k], cs = r->col_stride[k];
-    bool by_columns = distance(rs) < distance(cs) || rows > cols;
+    bool by_columns = rows > cols;
     int64_t runs = by_columns ? cols : rows, n = by_columns ? rows : cols;
     int64_t place_run = by_columns ? cs : rs, place_step = by_columns ? rs : cs;
     int64_t buffer_run = by_columns ? size : cols * size;
     int64_t buffer_step = by_columns ? cols * size : size;
+    char *buffer = b->pack[k];
     for (int64_t i = 0; i < runs; i++, place += place_run, buffer += buffer_run) {
         if (back)
-            copy(n, buffer, buffer_step, place, place_step);
+            move(n, buffer, buffer_step, place, place_step);
         else
-            copy(n, place, place_step, buffer, buffer_step);
+            move(n, place, place_step, buffer, buffer_step);
     }
 }
 
-/* n elements of every operand in one line, with casts where they are due. */
+/* n elements of every operand in one line, cast and side by side as the kernel wants them. */
 static void run_line(const iter_run *r, buffers *b, int64_t n, char *const *p, const int64_t *s) {
     char *q[LM_ITER_MAX];
     int64_t t[LM_ITER_MAX];
     const lm_operand *o = r->m->operand;
-    for (int k = 0; k < r->noperands; k++) {
+    for (int k = 1; k < r->noperands; k++) {
         q[k] = p[k];
         t[k] = s[k];
-        if (!r->cast[k]) continue;
-        q[k] = b->cast[k];
-        t[k] = k > 0 && s[k] == 0 ? 0 : (int64_t)lm_dtype_size(o[k].kernel);
-        if (k > 0) r->casts->cast[o[k].dtype][o[k].kernel](t[k] ? n : 1, p[k], s[k], q[k], t[k]);
+        if (t[k] != 0 && t[k] != r->size[k]) {
+            mover(r, k)(n, q[k], t[k], b->pack[k], r->size[k]);
+            q[k] = b->pack[k];
+            t[k] = r->size[k];
+        }
+        if (o[k].dtype != o[k].kernel) {
+            lm_cast_fn *cast = r->casts->cast[o[k].dtype][o[k].kernel];
+            int64_t size = (int64_t)lm_dtype_size(o[k].kernel);
+            cast(t[k] ? n : 1, q[k], r->size[k], b->cast[k], size);
+            q[k] = b->cast[k];
+            t[k] = t[k] ? size : 0;
+        }
     }
+    bool cast = o[0].dtype != o[0].kernel, scattered = s[0] != 0 && s[0] != r->size[0];
+    q[0] = cast ? b->cast[0] : scattered ? b->pack[0] : p[0];
+    t[0] = s[0] == 0 ? 0 : (int64_t)lm_dtype_size(o[0].kernel);
     r->fn(n, q, t, &r->m->params);
-    if (r->cast[0]) r->casts->cast[o[0].kernel][o[0].dtype](n, q[0], t[0], p[0], s[0]);
+    if (cast) {
+        char *to = scattered ? b->pack[0] : p[0];
+        r->casts->cast[o[0].kernel][o[0].dtype](n, q[0], t[0], to, r->size[0]);
+    }
+    if (scattered) mover(r, 0)(n, b->pack[0], r->size[0], p[0], s[0]);
 }
 
 /* A block whose first elements are at `at`. */
 static void run_block(const iter_run *r, buffers *b, char *const *at, int64_t rows, int64_t cols) {
     char *p[LM_ITER_MAX];
     int64_t rs[LM_ITER_MAX], cs[LM_ITER_MAX];
-    bool line = true, casts = false;
+    bool line = true;
     for (int k = 0; k < r->noperands; k++) {
         p[k] = at[k];
         rs[k] = r->row_stride[k];
         cs[k] = r->col_stride[k];
         if (r->packed[k]) {
-            if (k > 0 && (b->source[k] != at[k] || b->rows != rows || b->cols != cols))
-                pack(r, k, at[k], b->pack[k], rows, cols, false);
+            bool held = b->source[k] == at[k] && b->rows == rows && b->cols == cols;
+            if (k > 0 && !held && distance(rs[k]) < distance(cs[k]))
+                pack_columns(r, k, at[k], b, rows, cols);
+            else if (k > 0 && !held)
+                pack(r, k, at[k], b, rows, cols, false);
             b->source[k] = at[k];
             p[k] = b->pack[k];
             cs[k] = r->size[k];
             rs[k] = cols * cs[k];
         }
         if (rs[k] != cols * cs[k]) line = false;
-        if (r->cast[k]) casts = true;
     }
     b->rows = rows;
     b->cols = cols;
-    if (rows == 1 || (line && (!casts || rows * cols <= LM_BLOCK))) {
-        run_line(r, b, rows * cols, p, cs);
-    } else {
-        for (int64_t i = 0; i < rows; i++) {
-            run_line(r, b, cols, p, cs);
-            for (int k = 0; k < r->noperands; k++)
-                p[k] += rs[k];
-        }
+    /* one line in pieces that buffers hold, or row by row */
+    int64_t total = rows * cols, n = line && rows > 1 ? LM_BLOCK : cols;
+    for (int64_t i = 0; i < total; i += n) {
+        run_line(r, b, total - i < n ? total - i : n, p, cs);
+        for (int k = 0; k < r->noperands; k++)
+            p[k] += line ? n * cs[k] : rs[k];
     }
-    if (r->packed[0]) pack(r, 0, at[0], b->pack[0], rows, cols, true);
+    if (r->packed[0]) pack(r, 0, at[0], b, rows, cols, true);
 }
 
-/* Blocks lo to hi - 1, counted along rows, then down, then through the outer dims. */
+/* Where block i begins: along rows first, then down, then through the outer dims. */
+static void place_block(const iter_run *r, int64_t i, int64_t *row, int64_t *col, char **at) {
+    *col = i % r->across * r->cols;
+    i /= r->across;
+    *row = i % r->down * r->rows;
+    i /= r->down;
+    for (int k = 0; k < r->noperands; k++)
+        at[k] = r->data[k] + *row * r->row_stride[k] + *col * r->col_stride[k];
+    for (int d = r->nouter - 1; d >= 0; d--) {
+        int64_t step = i % r->m->shape[d];
+        i /= r->m->shape[d];
+        for (int k = 0; k < r->noperands; k++)
+            at[k] += step * r->m->operand[k].stride[d];
+    }
+}
+
 static void run_blocks(void *ctx, int64_t lo, int64_t hi) {
     iter_run *r = ctx;
-    const lm_map *m = r->m;
     buffers b;
-    for (int k = 0; k < r->noperands; k++)
-        b.source[k] = NULL;
+    memset(b.source, 0, sizeof b.source);
     for (int64_t i = lo; i < hi; i++) {
         if (__atomic_load_n(&r->stopped, __ATOMIC_RELAXED)) return;
         if (lm_interrupted(r->S)) {
             __atomic_store_n(&r->stopped, 1, __ATOMIC_RELAXED);
             return;
         }
-        int64_t col = i % r->across * r->cols, rest = i / r->across;
-        int64_t row = rest % r->down * r->rows;
+        int64_t row, col;
         char *at[LM_ITER_MAX];
-        for (int k = 0; k < r->noperands; k++)
-            at[k] = r->data[k] + row * r->row_stride[k] + col * r->col_stride[k];
-        rest /= r->down;
-        for (int d = r->nouter - 1; d >= 0; d--) {
-            int64_t j = rest % m->shape[d];
-            rest /= m->shape[d];
-            for (int k = 0; k < r->noperands; k++)
-                at[k] += j * m->operand[k].stride[d];
-        }
+        place_block(r, i, &row, &col, at);
         int64_t rows = r->height - row, cols = r->width - col;
         run_block(r, &b, at, rows < r->rows ? rows : r->rows, cols < r->cols ? cols : r->cols);
     }
 }
 
+/* ---- choosing blocks ---- */
+
 /* An operand that walks down in small steps and across in large ones. */
 static bool is_transposed(const iter_run *r, int k) {
     int64_t rs = distance(r->row_stride[k]), cs = distance(r->col_stride[k]);
-    return rs != 0 && rs < cs && cs >= FAR_STRIDE && r->height >= 8 && r->width >= 8;
+    return rs != 0 && rs < cs && cs >= FAR && r->height >= 8 && r->width >= 8;
+}
+
+/* Whether every line is of the kernel's dtype and side by side, or one element. */
+static bool is_direct(const lm_map *m) {
+    for (int k = 0; k < m->noperands; k++) {
+        const lm_operand *o = &m->operand[k];
+        if (o->dtype != o->kernel) return false;
+        if (m->ndim == 0 || !o->data) continue;
+        int64_t s = o->stride[m->ndim - 1];
+        if (s != 0 && s != (int64_t)lm_dtype_size(o->dtype)) return false;
+    }
+    return true;
 }
 
 static void choose_blocks(iter_run *r, int64_t cost) {
-    bool casts = false, tiles = false;
+    bool tiles = false, direct = is_direct(r->m);
     int64_t widest = 1;
     for (int k = 0; k < r->noperands; k++) {
-        if (r->cast[k]) casts = true;
         if (r->size[k] > widest) widest = r->size[k];
-        r->packed[k] = is_transposed(r, k);
+        r->packed[k] = k > 0 && is_transposed(r, k);
         if (r->packed[k]) tiles = true;
     }
     if (tiles) {
-        r->cols = r->width < TILE_SIDE ? r->width : TILE_SIDE;
-        r->rows = LM_TILE / (widest * r->cols);
-        if (r->rows > TILE_SIDE) r->rows = TILE_SIDE;
+        r->cols = r->width < LM_TILE_ROWS ? r->width : LM_TILE_ROWS;
+        r->rows = LM_TILE_BYTES / widest;
+        if (r->rows > LM_TILE_ROWS) r->rows = LM_TILE_ROWS;
+        /* a tile that is cast is better one line than many short ones */
+        for (int k = 0; k < r->noperands; k++)
+            if (!direct && r->row_stride[k] != r->cols * r->col_stride[k]) r->packed[k] = true;
     } else if (r->width < SHORT_ROW && r->height > 1) {
         r->cols = r->width;
         r->rows = LM_BLOCK / r->cols;
@@ -253,14 +315,41 @@ static void choose_blocks(iter_run *r, int64_t cost) {
             r->packed[k] = r->row_stride[k] != r->width * r->col_stride[k];
     } else {
         r->rows = 1;
-        r->cols = PIECE / cost & ~(int64_t)63;
+        r->cols = direct ? PIECE / cost / 64 * 64 : LM_BLOCK;
         if (r->cols < SHORT_ROW) r->cols = SHORT_ROW;
-        if (casts && r->cols > LM_BLOCK) r->cols = LM_BLOCK;
     }
     if (r->rows > r->height) r->rows = r->height;
     if (r->cols > r->width) r->cols = r->width;
     r->down = (r->height + r->rows - 1) / r->rows;
     r->across = (r->width + r->cols - 1) / r->cols;
+}
+
+/* A block of two very short dims would be small: the longest of the outer ones takes its part. */
+static void lengthen_rows(lm_map *m) {
+    int last = m->ndim - 1, longest = last - 1;
+    if (m->ndim < 3 || m->shape[last] >= SHORT_ROW ||
+        m->shape[last] * m->shape[last - 1] >= 4 * SHORT_ROW)
+        return;
+    for (int d = last - 2; d >= 0; d--) {
+        if (m->shape[d] > m->shape[longest]) longest = d;
+    }
+    if (longest != last - 1) swap_dims(m, longest, last - 1);
+}
+
+/* Large results pass the caches by, where each line of theirs is whole and nothing reads it. */
+static bool wants_stream(const lm_map *m, int64_t numel) {
+    const lm_operand *o = &m->operand[0];
+    int64_t size = (int64_t)lm_dtype_size(o->dtype);
+    if (numel < STREAM_FROM / size || o->dtype != o->kernel || (uintptr_t)o->data % 64)
+        return false;
+    if (o->stride[m->ndim - 1] != size) return false;
+    for (int d = 0; d < m->ndim - 1; d++) {
+        if (o->stride[d] % 64) return false;
+    }
+    for (int k = 1; k < m->noperands; k++) {
+        if (m->operand[k].data == o->data) return false;
+    }
+    return true;
 }
 
 /* One dim without casts that is too small for threads. */
@@ -271,39 +360,42 @@ static bool run_small(lm_map *m, lm_map_fn *fn, int64_t cost) {
     if (n > GRAIN / cost) return false;
     if (n == 0) return true;
     for (int k = 0; k < m->noperands; k++) {
-        const lm_operand *o = &m->operand[k];
-        if (o->dtype != o->kernel) return false;
-    }
-    for (int k = 0; k < m->noperands; k++) {
         lm_operand *o = &m->operand[k];
+        int64_t size = (int64_t)lm_dtype_size(o->kernel);
+        if (o->dtype != o->kernel) return false;
         p[k] = o->data ? o->data : o->value.bytes;
         s[k] = m->ndim == 0 || !o->data ? 0 : o->stride[0];
+        if (n == 1) s[k] = size;
+        if (n > SCATTERED && s[k] != 0 && s[k] != size) return false;
     }
     fn(n, p, s, &m->params);
     return true;
 }
 
 luma_status lm_iter_run(luma_state *S, lm_map *m, lm_map_fn *fn, const lm_cast_kernels *casts,
-                        int64_t cost) {
+                        const lm_copy_kernels *copies, int64_t cost) {
+    m->params.stream = false;
     if (run_small(m, fn, cost)) return LUMA_OK;
-    iter_run r = {.m = m, .fn = fn, .casts = casts, .S = S, .noperands = m->noperands};
-    int last = m->ndim - 1;
     int64_t numel = 1;
     for (int d = 0; d < m->ndim; d++)
         numel *= m->shape[d];
     if (numel == 0) return LUMA_OK;
+    lengthen_rows(m);
+    iter_run r = {.m = m, .fn = fn, .casts = casts, .copies = copies, .S = S};
+    int last = m->ndim - 1;
+    r.noperands = m->noperands;
     r.nouter = last < 1 ? 0 : last - 1;
     r.height = last < 1 ? 1 : m->shape[last - 1];
     r.width = last < 0 ? 1 : m->shape[last];
     for (int k = 0; k < m->noperands; k++) {
         lm_operand *o = &m->operand[k];
-        r.cast[k] = o->dtype != o->kernel;
         r.data[k] = o->data ? o->data : o->value.bytes;
         r.size[k] = (int64_t)lm_dtype_size(o->dtype);
-        r.row_stride[k] = last < 1 ? 0 : o->stride[last - 1];
-        r.col_stride[k] = last < 0 ? 0 : o->stride[last];
+        r.row_stride[k] = last < 1 || !o->data ? 0 : o->stride[last - 1];
+        r.col_stride[k] = last < 0 || !o->data ? 0 : o->stride[last];
     }
     choose_blocks(&r, cost);
+    m->params.stream = last >= 0 && wants_stream(m, numel);
     int64_t blocks = numel / (r.height * r.width) * r.down * r.across;
     int64_t work = r.rows * r.cols * cost;
     lm_parallel(blocks, (GRAIN + work - 1) / work, run_blocks, &r);

@@ -9,7 +9,6 @@
 
 #define LM_ITER_MAX 6 /* operands */
 #define LM_BLOCK 1024 /* elements of a cast block; such a block of each operand fits L1 */
-#define LM_TILE 16384 /* bytes of a packed tile */
 
 /* One operand. Operand 0 is written, the others are read. */
 typedef struct {
@@ -29,7 +28,8 @@ typedef struct {
 typedef struct {
     double d[2];
     int64_t i[2];
-    int *found; /* of guards: set to 1 (atomically) when an element is what they look for */
+    int *found;  /* of guards: set to 1 (atomically) when an element is what they look for */
+    bool stream; /* a wish: operand 0 is contiguous and 64-byte aligned, and too large for caches */
 } lm_params;
 
 /* A kernel walks one dimension: n elements of every operand, p[k] += s[k] (bytes) each. */
@@ -40,6 +40,23 @@ typedef void lm_cast_fn(int64_t n, const char *x, int64_t sx, char *y, int64_t s
 typedef struct {
     lm_cast_fn *const *cast[LUMA_NDTYPES];
 } lm_cast_kernels;
+
+/* Entry k moves elements of 1 << k bytes, 16 at most. */
+#define LM_COPY_SIZES 5
+#define LM_TILE_ROWS 64
+#define LM_TILE_BYTES 256
+#define LM_FILL_PERIOD 64 /* bytes; a multiple of every vector and element */
+typedef struct {
+    lm_cast_fn *move[LM_COPY_SIZES];
+    /* y[j][i] = x[i][j] for m <= LM_TILE_ROWS rows and n columns of x. x is a whole buffer of
+    ** LM_TILE_ROWS rows of LM_TILE_BYTES, of which only m by n elements need be set; rows of y are
+    ** sy bytes apart. stream: past the cache; y and sy are then multiples of 64. */
+    void (*transpose[LM_COPY_SIZES])(int64_t m, int64_t n, const char *x, char *y, int64_t sy,
+                                     bool stream);
+    void (*stream)(size_t nbytes, const char *x, char *y);
+    /* pattern repeats every LM_FILL_PERIOD bytes. past: past the cache. */
+    void (*fill)(size_t nbytes, const char *pattern, char *y, bool past);
+} lm_copy_kernels;
 
 typedef struct {
     lm_op op;
@@ -56,10 +73,10 @@ typedef struct {
 ** of operand 0, then of the others (outermost first), merges neighbours that all operands walk as
 ** one. The set of element tuples stays. */
 void lm_iter_plan(lm_map *m);
-/* Runs a planned map on the CPU. cost: rough work per element in bytes of traffic, which decides
-** how many threads help. Polls the interrupt flag. An operand 0 without data is never written: for
-** kernels that only look. */
+/* Runs a planned map on the CPU; kernels get n >= 1. cost: rough work per element in bytes of
+** traffic, which decides how many threads help. Polls the interrupt flag. An operand 0 without data
+** is never written: for kernels that only look. */
 luma_status lm_iter_run(luma_state *S, lm_map *m, lm_map_fn *fn, const lm_cast_kernels *casts,
-                        int64_t cost);
+                        const lm_copy_kernels *copies, int64_t cost);
 
 #endif

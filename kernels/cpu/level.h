@@ -17,24 +17,7 @@ typedef struct {
     lm_map_fn *guard[LUMA_NDTYPES][2];
 } lm_elementwise_kernels;
 
-/* cpu/level/cast.c: lm_cast_kernels, declared in core/iter.h. */
-
-/* cpu/level/copy.c: entry k moves elements of 1 << k bytes, 16 at most. */
-#define LM_COPY_SIZES 5
-#define LM_TILE_ROWS 64
-#define LM_TILE_BYTES 256
-#define LM_FILL_PERIOD 64 /* bytes; a multiple of every vector and element */
-typedef struct {
-    lm_cast_fn *move[LM_COPY_SIZES];
-    /* y[j][i] = x[i][j] for m <= LM_TILE_ROWS rows and n columns of x. x is a whole buffer of
-    ** LM_TILE_ROWS rows of LM_TILE_BYTES, of which only m by n elements need be set; rows of y are
-    ** sy bytes apart. stream: past the cache; y and sy are then multiples of 64. */
-    void (*transpose[LM_COPY_SIZES])(int64_t m, int64_t n, const char *x, char *y, int64_t sy,
-                                     bool stream);
-    void (*stream)(size_t nbytes, const char *x, char *y);
-    /* pattern repeats every LM_FILL_PERIOD bytes. past: past the cache. */
-    void (*fill)(size_t nbytes, const char *pattern, char *y, bool past);
-} lm_copy_kernels;
+/* cpu/level/cast.c, copy.c: lm_cast_kernels, lm_copy_kernels, declared in core/iter.h. */
 
 /* cpu/level/index.c: rows at places. Row i is at plain + i * step and at indexed + at[i]; in it the
 ** elements are row->plain and row->indexed bytes apart. Rows go in order, which duplicates show. */

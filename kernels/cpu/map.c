@@ -63,7 +63,7 @@ static luma_status look(luma_state *S, const lm_map *m, lm_guard guard) {
         g.shape[d] = m->operand[2].stride[d] == 0 && m->shape[d] > 0 ? 1 : m->shape[d];
     lm_iter_plan(&g);
     LM_TRY(lm_iter_run(S, &g, level->elementwise->guard[m->compute][guard == LM_GUARD_NEGATIVE],
-                       level->cast, (int64_t)lm_dtype_size(g.operand[1].dtype)));
+                       level->cast, level->copy, (int64_t)lm_dtype_size(g.operand[1].dtype)));
     if (!found) return LUMA_OK;
     lm_text buffer;
     return refuse(S, m->op, guard, m->operand[2].data ? first_found(S, m, guard, &buffer) : "");
@@ -86,6 +86,6 @@ luma_status lm_cpu_map(luma_state *S, lm_device *d, lm_map *m) {
     lm_guard guard = lm_dtype_is_float(m->compute) ? LM_GUARD_NONE : lm_op_guard(m->op);
     if (guard != LM_GUARD_NONE) LM_TRY(look(S, m, guard));
     lm_iter_plan(m);
-    return lm_iter_run(S, m, level->elementwise->map[m->op][m->compute], level->cast,
+    return lm_iter_run(S, m, level->elementwise->map[m->op][m->compute], level->cast, level->copy,
                        cost_of(m, guard));
 }

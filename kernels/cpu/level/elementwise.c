@@ -1,6 +1,7 @@
 /* elementwise.c -- kernels of the elementwise rows of ops.def for every compute type; built once
 ** per level. Layer: kernels/cpu/level. */
 #include "cpu/level.h"
+#include "cpu/vector.h"
 
 #define LM_T b8
 #include "elementwise_type.h"

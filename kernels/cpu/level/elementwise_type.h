@@ -25,55 +25,67 @@
 #endif
 #define EACH_ALL(...) __VA_ARGS__
 
+/* Results of four bytes and more can be large enough to pass the caches by. */
+#define LM_CHUNK (4 * LM_VECTOR / (int64_t)sizeof(LM_C)) /* elements computed in registers */
 #define LM_R LM_C
+#define LM_STREAMS (sizeof(LM_C) >= 4)
 #define LM_LOOP(name) LM_NAME(name)
 #include "loops.h"
 #undef LM_R
+#undef LM_STREAMS
 #undef LM_LOOP
 
 #define LM_R uint8_t
+#define LM_STREAMS 0
 #define LM_LOOP(name) LM_NAME(name##_test)
 #include "loops.h"
 #undef LM_R
+#undef LM_STREAMS
 #undef LM_LOOP
 
-/* The mask blends: no branch. */
-LM_FN void LM_NAME(ternary)(int64_t n, char *const *p, const int64_t *s,
+/* The mask blends: no branch. x or y may be a single element. */
+LM_FN void LM_NAME(ternary_line)(int64_t n, LM_C *r, const uint8_t *m, const LM_C *x, bool x_one,
+                                 const LM_C *y, bool y_one, bool stream,
+                                 LM_C (*f)(uint8_t, LM_C, LM_C)) {
+    const LM_C c = *x, d = *y;
+    int64_t done = 0;
+    if (sizeof(LM_C) >= 4 && stream) {
+        for (; done + LM_CHUNK <= n; done += LM_CHUNK) {
+            _Alignas(64) LM_C t[LM_CHUNK];
+#pragma omp simd
+            for (int64_t i = 0; i < LM_CHUNK; i++)
+                t[i] = f(m[done + i], x_one ? c : x[done + i], y_one ? d : y[done + i]);
+            LM_NAME(stream)(r + done, t);
+        }
+        lm_stream_end();
+    }
+#pragma omp simd
+    for (int64_t i = done; i < n; i++)
+        r[i] = f(m[i], x_one ? c : x[i], y_one ? d : y[i]);
+}
+
+LM_FN void LM_NAME(ternary)(int64_t n, char *const *p, const int64_t *s, bool stream,
                             LM_C (*f)(uint8_t, LM_C, LM_C)) {
     const int64_t size = (int64_t)sizeof(LM_C);
     LM_C *r = (LM_C *)(void *)p[0];
     const uint8_t *m = (const uint8_t *)p[1];
     const LM_C *x = (const LM_C *)(void *)p[2], *y = (const LM_C *)(void *)p[3];
-    if (s[0] != size || s[1] != 1) {
-    } else if (s[2] == size && s[3] == size) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            r[i] = f(m[i], x[i], y[i]);
-        return;
-    } else if (s[2] == size && s[3] == 0) {
-        const LM_C c = *y;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            r[i] = f(m[i], x[i], c);
-        return;
-    } else if (s[2] == 0 && s[3] == size) {
-        const LM_C c = *x;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            r[i] = f(m[i], c, y[i]);
-        return;
-    } else if (s[2] == 0 && s[3] == 0) {
-        const LM_C c = *x, d = *y;
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            r[i] = f(m[i], c, d);
-        return;
+    bool line = s[0] == size && s[1] == 1;
+    if (line && s[2] == size && s[3] == size) {
+        LM_NAME(ternary_line)(n, r, m, x, false, y, false, stream, f);
+    } else if (line && s[2] == size && s[3] == 0) {
+        LM_NAME(ternary_line)(n, r, m, x, false, y, true, stream, f);
+    } else if (line && s[2] == 0 && s[3] == size) {
+        LM_NAME(ternary_line)(n, r, m, x, true, y, false, stream, f);
+    } else if (line && s[2] == 0 && s[3] == 0) {
+        LM_NAME(ternary_line)(n, r, m, x, true, y, true, stream, f);
+    } else {
+        char *q = p[0];
+        const char *t = p[1], *u = p[2], *v = p[3];
+        for (int64_t i = 0; i < n; i++, q += s[0], t += s[1], u += s[2], v += s[3])
+            *(LM_C *)(void *)q = f(*(const uint8_t *)t, *(const LM_C *)(const void *)u,
+                                   *(const LM_C *)(const void *)v);
     }
-    char *q = p[0];
-    const char *t = p[1], *u = p[2], *v = p[3];
-    for (int64_t i = 0; i < n; i++, q += s[0], t += s[1], u += s[2], v += s[3])
-        *(LM_C *)(void *)q =
-            f(*(const uint8_t *)t, *(const LM_C *)(const void *)u, *(const LM_C *)(const void *)v);
 }
 
 /* Guards: whether any element is zero, or negative, is noted through params. p[0] is not used. */
@@ -113,8 +125,7 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
             (void)p1;                                                                              \
             return scalar;                                                                         \
         } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
-            (void)params;                                                                          \
-            LM_NAME(unary)(n, p, s, 0, 0, SCALAR(name));                                           \
+            LM_NAME(unary)(n, p, s, params->stream, 0, 0, SCALAR(name));                           \
         })
 #if LM_KIND == LM_FLOAT
 #define PARAM(k) (LM_C) params->d[k]
@@ -127,7 +138,7 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
             return scalar;                                                                         \
         } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
             LM_NAME(unary)                                                                         \
-            (n, p, s, PARAM(0), PARAM(1), SCALAR(name));                                           \
+            (n, p, s, params->stream, PARAM(0), PARAM(1), SCALAR(name));                           \
         })
 #define TEST(name, dtypes, formula, scalar, doc)                                                   \
     EACH_##dtypes(                                                                                 \
@@ -137,38 +148,31 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
             (void)x;                                                                               \
             return scalar;                                                                         \
         } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
-            (void)params;                                                                          \
-            LM_NAME(unary_test)(n, p, s, 0, 0, SCALAR(name));                                      \
+            LM_NAME(unary_test)(n, p, s, params->stream, 0, 0, SCALAR(name));                      \
         })
 #define BINARY(name, dtypes, formula, domain, ulp, scalar, doc)                                    \
     EACH_##dtypes(                                                                                 \
-        LM_FN LM_C SCALAR(name)(LM_C x, LM_C y) {                                                  \
-            return scalar;                                                                         \
-        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
-            (void)params;                                                                          \
-            LM_NAME(binary)(n, p, s, SCALAR(name));                                                \
-        })
+        LM_FN LM_C SCALAR(name)(LM_C x, LM_C y) { return scalar; } static void KERNEL(name)(       \
+            MAP_ARGUMENTS) { LM_NAME(binary)                                                       \
+                             (n, p, s, params->stream, SCALAR(name)); })
 #define COMPARE(name, dtypes, formula, scalar, doc)                                                \
     EACH_##dtypes(                                                                                 \
         LM_FN uint8_t SCALAR(name)(LM_C x, LM_C y) {                                               \
             return (uint8_t)(scalar);                                                              \
         } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
-            (void)params;                                                                          \
-            LM_NAME(binary_test)(n, p, s, SCALAR(name));                                           \
+            LM_NAME(binary_test)(n, p, s, params->stream, SCALAR(name));                           \
         })
 #define TERNARY(name, dtypes, formula, scalar, doc)                                                \
     EACH_##dtypes(                                                                                 \
-        LM_FN LM_C SCALAR(name)(uint8_t x, LM_C y, LM_C z) {                                       \
-            return scalar;                                                                         \
-        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
-            (void)params;                                                                          \
-            LM_NAME(ternary)(n, p, s, SCALAR(name));                                               \
-        })
+        LM_FN LM_C SCALAR(name)(uint8_t x, LM_C y, LM_C z) { return scalar; } static void KERNEL(  \
+            name)(MAP_ARGUMENTS) { LM_NAME(ternary)                                                \
+                                   (n, p, s, params->stream, SCALAR(name)); })
 #include "ops.def"
 
 #undef SCALAR
 #undef KERNEL
 #undef PARAM
+#undef LM_CHUNK
 #undef MAP_ARGUMENTS
 #undef EACH_ALL
 #undef LM_T
