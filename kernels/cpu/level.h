@@ -40,12 +40,49 @@ typedef struct {
     int64_t (*find)(int64_t n, const uint8_t *x, int64_t *at);
 } lm_index_kernels;
 
+/* cpu/level/reduce.c: foldings of a block into running values, one per result.
+**   SUM      float64 of floats, int64 (wrapping) of bool and integers
+**   PROD     float64 of floats, int64 of int64
+**   SQUARES  float64: (x - param)^2
+**   EXPS     float64: exp(x - param)
+**   MAX MIN  keys (keys.h) of floats, values of the rest; NaN wins
+**   ARGMAX ARGMIN  the value as it is, and its position; -1: none yet. The first of equals wins. */
+typedef enum {
+    LM_FOLD_SUM,
+    LM_FOLD_PROD,
+    LM_FOLD_SQUARES,
+    LM_FOLD_EXPS,
+    LM_FOLD_MAX,
+    LM_FOLD_MIN,
+    LM_FOLD_ARGMAX,
+    LM_FOLD_ARGMIN,
+    LM_NFOLDS
+} lm_fold_op;
+
+#define LM_FOLD_WIDTH 512 /* columns of a block at most */
+typedef struct {
+    void *value;
+    int64_t *position;
+    const double *param;
+    int64_t at;   /* position of the block's first element */
+    int64_t step; /* rows: 1: every row has its own result; 0: all go into the first */
+} lm_fold;
+
+/* x (m,n): rows sx bytes apart, elements side by side. rows: fold each row; positions count along
+** the row. columns: fold each column; positions count the rows; n <= LM_FOLD_WIDTH. */
+typedef void lm_fold_fn(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f);
+typedef struct {
+    lm_fold_fn *rows[LM_NFOLDS][LUMA_NDTYPES];
+    lm_fold_fn *columns[LM_NFOLDS][LUMA_NDTYPES];
+} lm_reduce_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
     X(lm_cast_kernels, cast)                                                                       \
     X(lm_copy_kernels, copy)                                                                       \
-    X(lm_index_kernels, index)
+    X(lm_index_kernels, index)                                                                     \
+    X(lm_reduce_kernels, reduce)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)
