@@ -1,0 +1,161 @@
+/* reduce.c -- reductions: which dims, which dtype, which errors; then the device's reduce slot.
+** Layer: core. */
+#include <string.h>
+
+#include "tensor.h"
+
+/* Reduced dims, and the result's shape with and without them. */
+typedef struct {
+    uint32_t mask;
+    int64_t reduced, kept; /* number of elements behind one result; number of results */
+    int ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+} target;
+
+static luma_status check_tensor(luma_state *S, const luma_tensor *x) {
+    if (x->storage) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "a tensor expected");
+}
+
+static luma_status find_target(luma_state *S, target *t, const luma_tensor *x, int n,
+                               const int64_t *dims, bool keepdim) {
+    LM_TRY(check_tensor(S, x));
+    LM_TRY(lm_dims_mask(S, 2, n, dims, x->layout.ndim, &t->mask));
+    t->reduced = t->kept = 1;
+    t->ndim = 0;
+    for (int d = 0; d < x->layout.ndim; d++) {
+        int64_t size = x->layout.shape[d];
+        bool reduced = t->mask >> d & 1;
+        *(reduced ? &t->reduced : &t->kept) *= size;
+        if (!reduced || keepdim) t->shape[t->ndim++] = reduced ? 1 : size;
+    }
+    return LUMA_OK;
+}
+
+static bool picks(lm_op op) {
+    return op == LM_OP_amax || op == LM_OP_amin || op == LM_OP_argmax || op == LM_OP_argmin ||
+           op == LM_OP_max || op == LM_OP_min;
+}
+
+/* A greatest or least element must exist where a result does. */
+static luma_status check_picks(luma_state *S, lm_op op, const luma_tensor *x, const target *t) {
+    if (!picks(op) || t->reduced > 0 || t->kept == 0) return LUMA_OK;
+    const luma_layout *l = &x->layout;
+    lm_text text;
+    lm_shape_text(&text, l->ndim, l->shape);
+    for (int d = 0; d < l->ndim; d++) {
+        if ((t->mask >> d & 1) && l->shape[d] == 0 && l->ndim > 1)
+            return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements along dim %lld", text.text,
+                           (long long)lm_pos(S, d));
+    }
+    return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements", text.text);
+}
+
+static luma_dtype result_dtype(const luma_state *S, lm_op op, luma_dtype x) {
+    switch (lm_ops[op].result) {
+    case LM_RESULT_SUM:
+        return lm_dtype_is_float(x) ? x : LUMA_INT64;
+    case LM_RESULT_FLOAT:
+        return lm_dtype_is_float(x) ? x : S->default_dtype;
+    case LM_RESULT_BOOL:
+        return LUMA_BOOL;
+    case LM_RESULT_INDEX:
+        return LUMA_INT64;
+    case LM_RESULT_SAME:
+        break;
+    }
+    return x;
+}
+
+/* The result as the slot wants it: the rank of x, reduced dims with size 1. */
+static luma_tensor kept_view(const luma_tensor *result, const luma_tensor *x, const target *t) {
+    luma_tensor view = *result;
+    if (result->layout.ndim == x->layout.ndim) return view;
+    luma_layout *l = &view.layout;
+    l->ndim = x->layout.ndim;
+    for (int d = 0, from = 0; d < l->ndim; d++) {
+        bool reduced = t->mask >> d & 1;
+        l->shape[d] = reduced ? 1 : result->layout.shape[from];
+        l->stride[d] = reduced ? 1 : result->layout.stride[from];
+        if (!reduced) from++;
+    }
+    return view;
+}
+
+static luma_status call_slot(luma_state *S, const lm_reduce *r) {
+    lm_device *d = lm_device_of(&r->x);
+    if (!d->ops->reduce)
+        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no kernel for %s on %s",
+                       lm_dtypes[r->x.dtype].name, d->name);
+    return d->ops->reduce(S, d, r);
+}
+
+static luma_status reduce(luma_state *S, lm_op op, luma_tensor *out, const luma_tensor *x, int n,
+                          const int64_t *dims, bool keepdim, double correction) {
+    target t;
+    lm_result r;
+    LM_TRY(find_target(S, &t, x, n, dims, keepdim));
+    if (lm_ops[op].result == LM_RESULT_INDEX && n > 1)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "one dim expected, %d given", n);
+    LM_TRY(check_picks(S, op, x, &t));
+    LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), result_dtype(S, op, x->dtype), t.ndim,
+                          t.shape, &x, 1, 0));
+    lm_reduce call = {.op = op, .dims = t.mask, .correction = correction, .x = *x};
+    call.out = kept_view(&r.work, x, &t);
+    return lm_result_close(S, &r, call_slot(S, &call));
+}
+
+#define REDUCE(name, ...)                                                                          \
+    luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,          \
+                            const int64_t *dims, bool keepdim) {                                   \
+        return reduce(S, LM_OP_##name, out, x, n, dims, keepdim, 1.0);                             \
+    }
+#include "ops.def"
+
+luma_status luma_var_correction(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                                const int64_t *dims, bool keepdim, double correction) {
+    return reduce(S, LM_OP_var, out, x, n, dims, keepdim, correction);
+}
+
+luma_status luma_std_correction(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                                const int64_t *dims, bool keepdim, double correction) {
+    return reduce(S, LM_OP_std, out, x, n, dims, keepdim, correction);
+}
+
+/* Greatest or least along one dim with positions: both results or none. */
+static luma_status pick_pair(luma_state *S, lm_op op, luma_tensor outs[2], int64_t dim,
+                             bool keepdim, const luma_tensor *x) {
+    target t;
+    lm_result values, positions;
+    lm_device *d = lm_device_of(x);
+    LM_TRY(find_target(S, &t, x, 1, &dim, keepdim));
+    LM_TRY(check_picks(S, op, x, &t));
+    LM_TRY(lm_result_open(S, &values, &outs[0], d, x->dtype, t.ndim, t.shape, &x, 1, 0));
+    const luma_tensor *inputs[2] = {x, &values.work};
+    luma_status status =
+        lm_result_open(S, &positions, &outs[1], d, LUMA_INT64, t.ndim, t.shape, inputs, 2, 0);
+    if (status != LUMA_OK) return lm_result_close(S, &values, status);
+    lm_reduce call = {.op = op, .dims = t.mask, .x = *x};
+    call.out = kept_view(&values.work, x, &t);
+    call.positions = kept_view(&positions.work, x, &t);
+    bool fresh = !outs[1].storage;
+    status = lm_result_close(S, &positions, call_slot(S, &call));
+    bool made = fresh && status == LUMA_OK;
+    status = lm_result_close(S, &values, status);
+    if (status != LUMA_OK && made) luma_release(S, &outs[1]);
+    return status;
+}
+
+luma_status luma_max(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim, bool keepdim,
+                     const luma_tensor *x) {
+    LM_TRY(check_tensor(S, x));
+    if (has_dim) return pick_pair(S, LM_OP_max, outs, dim, keepdim, x);
+    return reduce(S, LM_OP_amax, &outs[0], x, 0, NULL, keepdim, 1.0);
+}
+
+luma_status luma_min(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim, bool keepdim,
+                     const luma_tensor *x) {
+    LM_TRY(check_tensor(S, x));
+    if (has_dim) return pick_pair(S, LM_OP_min, outs, dim, keepdim, x);
+    return reduce(S, LM_OP_amin, &outs[0], x, 0, NULL, keepdim, 1.0);
+}
