@@ -106,8 +106,8 @@ typedef struct {
     luma_status (*count_nonzero)(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);
     luma_status (*nonzero)(luma_state *S, lm_device *d, luma_tensor *positions,
                            const luma_tensor *x, int index_base);
-    /* out (..., m, n) contiguous; a (..., m, k), b (..., k, n): same rank, batch dims expanded,
-    ** any strides, one dtype (k may be 0: zeros) */
+    /* out (..., m, n), a (..., m, k), b (..., k, n): same rank, batch dims expanded, any strides;
+    ** a and b have any number dtypes that meet in out's (k may be 0: zeros) */
     luma_status (*matmul)(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
                           const luma_tensor *b);
     luma_status (*random)(luma_state *S, lm_device *d, const lm_random *r);

@@ -96,6 +96,7 @@ const lm_device_ops lm_cpu_ops = {
     .index = lm_cpu_index,
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,
+    .matmul = lm_cpu_matmul,
 };
 
 luma_status lm_cpu_register(luma_state *S) {

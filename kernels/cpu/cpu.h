@@ -19,5 +19,7 @@ luma_status lm_cpu_index(luma_state *S, lm_device *d, const lm_index *w);
 luma_status lm_cpu_count_nonzero(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);
 luma_status lm_cpu_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
                            const luma_tensor *x, int index_base);
+luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
+                          const luma_tensor *b);
 
 #endif

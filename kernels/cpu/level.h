@@ -76,13 +76,42 @@ typedef struct {
     lm_fold_fn *columns[LM_NFOLDS][LUMA_NDTYPES];
 } lm_reduce_kernels;
 
+/* cpu/level/gemm.c: the loops of the matrix product in one accumulator type. Strides count
+** elements of it. `add`: += instead of =. */
+typedef struct {
+    int mr, nr; /* register tile: rows of a panel of a, columns of a panel of b */
+    /* one panel: value p of line i goes to panel[p * width + i]; lines <= width, k values each,
+    ** sl from line to line, sk along a line */
+    void (*pack)(int64_t lines, int64_t width, int64_t k, const void *x, int64_t sl, int64_t sk,
+                 void *panel);
+    /* c (m, n) from panels one after the other: a of mr rows, b of nr columns, k values each */
+    void (*block)(int64_t m, int64_t n, int64_t k, const void *a, const void *b, void *c,
+                  int64_t ldc, bool add);
+    /* c (m, n) from a (m, k) of any strides and b (k, n) whose columns lie side by side */
+    void (*small)(int64_t m, int64_t n, int64_t k, const void *a, int64_t ra, int64_t ka,
+                  const void *b, int64_t kb, void *c, int64_t ldc, bool add);
+    /* few rows, many columns, bound by reading w; four of its rows are read side by side, or one:
+    ** y[i * ldy + j * sy] += x row i . w row j, j < columns: 4 or 1 */
+    void (*dots)(int rows, int columns, int64_t k, const void *x, int64_t ldx, const void *w,
+                 int64_t sw, void *y, int64_t ldy, int64_t sy);
+    /* y row i += the sum over q < streams (4 or 1) of x[i * 4 + q] * w row q, n columns */
+    void (*sweep)(int rows, int streams, int64_t n, const void *w, int64_t sw, const void *x,
+                  void *y, int64_t ldy);
+} lm_gemm;
+/* float32 (8- and 16-bit floats are read into it), float64, and words that wrap: 32 bits for all
+** integers but int64. */
+typedef struct {
+    lm_gemm f32, f64, w32, w64;
+} lm_gemm_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
     X(lm_cast_kernels, cast)                                                                       \
     X(lm_copy_kernels, copy)                                                                       \
     X(lm_index_kernels, index)                                                                     \
-    X(lm_reduce_kernels, reduce)
+    X(lm_reduce_kernels, reduce)                                                                   \
+    X(lm_gemm_kernels, gemm)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

@@ -1,0 +1,135 @@
+/* matmul.c -- matrix products: shapes, dtypes and errors; the device's matmul slot computes.
+** Layer: core. */
+#include <string.h>
+
+#include "tensor.h"
+
+/* What a product comes to before memory is asked for. */
+typedef struct {
+    lm_device *device;
+    luma_dtype dtype;
+    luma_layout a, b; /* of one rank, at least 2, batch dims expanded */
+    int ndim;
+    int64_t shape[LUMA_MAX_DIMS]; /* of the result with its matrix dims, even those of vectors */
+    bool drop_row, drop_column;   /* a or b is a vector */
+} plan;
+
+static luma_status check_operand(luma_state *S, const luma_tensor *x, int argument) {
+    if (!x->storage) return lm_fail(S, LUMA_ERR_ARGUMENT, argument, "a number: tensors expected");
+    if (x->dtype == LUMA_BOOL)
+        return lm_fail(S, LUMA_ERR_DTYPE, argument,
+                       "bool has no matrix product: convert it to a number dtype first");
+    if (x->layout.ndim == 0)
+        return lm_fail(S, LUMA_ERR_SHAPE, argument, "a 0-d tensor: at least 1 dim expected");
+    return LUMA_OK;
+}
+
+/* Both shapes, then what is wrong with them. */
+static luma_status mismatch(luma_state *S, const luma_tensor *a, const luma_tensor *b,
+                            const char *what, int64_t x, int64_t y) {
+    lm_text ta, tb;
+    return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s by %s: %s sizes %lld and %lld differ",
+                   lm_shape_text(&ta, a->layout.ndim, a->layout.shape),
+                   lm_shape_text(&tb, b->layout.ndim, b->layout.shape), what, (long long)x,
+                   (long long)y);
+}
+
+static luma_status broadcast_batch(luma_state *S, const luma_tensor *a, const luma_tensor *b,
+                                   plan *p) {
+    lm_text ta, tb;
+    const int na = p->a.ndim - 2, nb = p->b.ndim - 2;
+    int n;
+    if (lm_shape_broadcast(S, na, p->a.shape, nb, p->b.shape, &n, p->shape) != LUMA_OK)
+        return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s by %s: the batch dims do not broadcast",
+                       lm_shape_text(&ta, a->layout.ndim, a->layout.shape),
+                       lm_shape_text(&tb, b->layout.ndim, b->layout.shape));
+    p->ndim = n + 2;
+    int64_t shape[LUMA_MAX_DIMS];
+    memcpy(shape, p->shape, (size_t)n * sizeof *shape);
+    memcpy(shape + n, p->a.shape + na, 2 * sizeof *shape);
+    p->shape[n] = p->a.shape[na];
+    p->a = lm_layout_expand(&p->a, p->ndim, shape);
+    memcpy(shape + n, p->b.shape + nb, 2 * sizeof *shape);
+    p->shape[n + 1] = p->b.shape[nb + 1];
+    p->b = lm_layout_expand(&p->b, p->ndim, shape);
+    return LUMA_OK;
+}
+
+static luma_status make_plan(luma_state *S, const luma_tensor *a, const luma_tensor *b, plan *p) {
+    LM_TRY(check_operand(S, a, 1));
+    LM_TRY(check_operand(S, b, 2));
+    LM_TRY(lm_same_device(S, (const luma_tensor *[]){a, b}, 2, &p->device));
+    p->dtype = lm_dtype_promote(a->dtype, b->dtype);
+    if (!p->device->ops->matmul)
+        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no matrix product on %s", p->device->name);
+    p->drop_row = a->layout.ndim == 1;
+    p->drop_column = b->layout.ndim == 1;
+    p->a = p->drop_row ? lm_layout_insert(&a->layout, 0, 1, 0) : a->layout;
+    p->b = p->drop_column ? lm_layout_insert(&b->layout, 1, 1, 0) : b->layout;
+    const int64_t ka = p->a.shape[p->a.ndim - 1], kb = p->b.shape[p->b.ndim - 2];
+    if (ka != kb) return mismatch(S, a, b, "inner", ka, kb);
+    return broadcast_batch(S, a, b, p);
+}
+
+/* The shape that the caller sees: without the dim that stands for a vector. */
+static int visible_shape(const plan *p, int64_t *shape) {
+    int n = p->ndim - 2;
+    memcpy(shape, p->shape, (size_t)n * sizeof *shape);
+    if (!p->drop_row) shape[n++] = p->shape[p->ndim - 2];
+    if (!p->drop_column) shape[n++] = p->shape[p->ndim - 1];
+    return n;
+}
+
+luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
+                        const luma_tensor *b) {
+    plan p;
+    lm_result r;
+    int64_t shape[LUMA_MAX_DIMS];
+    LM_TRY(make_plan(S, a, b, &p));
+    const int ndim = visible_shape(&p, shape);
+    LM_TRY(lm_result_open(S, &r, out, p.device, p.dtype, ndim, shape, (const luma_tensor *[]){a, b},
+                          2, 0));
+    luma_tensor c = r.work, x = *a, y = *b;
+    if (p.drop_row) c.layout = lm_layout_insert(&c.layout, p.ndim - 2, 1, 0);
+    if (p.drop_column) c.layout = lm_layout_insert(&c.layout, p.ndim - 1, 1, 0);
+    x.layout = p.a;
+    y.layout = p.b;
+    return lm_result_close(S, &r, p.device->ops->matmul(S, p.device, &c, &x, &y));
+}
+
+/* ---- stricter forms ------------------------------------------------------------------------- */
+
+static luma_status expect_dims(luma_state *S, const luma_tensor *x, int argument, int ndim,
+                               const char *what) {
+    lm_text text;
+    if (!x->storage || x->layout.ndim == ndim) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s: a %s (%d dim%s) expected",
+                   lm_shape_text(&text, x->layout.ndim, x->layout.shape), what, ndim,
+                   ndim == 1 ? "" : "s");
+}
+
+luma_status luma_mm(luma_state *S, luma_tensor *out, const luma_tensor *a, const luma_tensor *b) {
+    LM_TRY(expect_dims(S, a, 1, 2, "matrix"));
+    LM_TRY(expect_dims(S, b, 2, 2, "matrix"));
+    return luma_matmul(S, out, a, b);
+}
+
+luma_status luma_bmm(luma_state *S, luma_tensor *out, const luma_tensor *a, const luma_tensor *b) {
+    LM_TRY(expect_dims(S, a, 1, 3, "stack of matrices"));
+    LM_TRY(expect_dims(S, b, 2, 3, "stack of matrices"));
+    if (a->storage && b->storage && a->layout.shape[0] != b->layout.shape[0])
+        return mismatch(S, a, b, "batch", a->layout.shape[0], b->layout.shape[0]);
+    return luma_matmul(S, out, a, b);
+}
+
+luma_status luma_mv(luma_state *S, luma_tensor *out, const luma_tensor *a, const luma_tensor *v) {
+    LM_TRY(expect_dims(S, a, 1, 2, "matrix"));
+    LM_TRY(expect_dims(S, v, 2, 1, "vector"));
+    return luma_matmul(S, out, a, v);
+}
+
+luma_status luma_dot(luma_state *S, luma_tensor *out, const luma_tensor *v, const luma_tensor *w) {
+    LM_TRY(expect_dims(S, v, 1, 1, "vector"));
+    LM_TRY(expect_dims(S, w, 2, 1, "vector"));
+    return luma_matmul(S, out, v, w);
+}

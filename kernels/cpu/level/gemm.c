@@ -1,0 +1,66 @@
+/* gemm.c -- the loops of the matrix product: packing, register tiles, skinny products. Every
+** element of a result is summed in an order that sizes alone decide. The one file in which the
+** compiler may contract to FMA. Layer: kernels/cpu. */
+#include "cpu/level.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define INLINE inline __attribute__((always_inline))
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#define ONCE __attribute__((noinline)) /* big: one copy, not one per constant argument */
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#define ONCE __attribute__((noinline, noclone))
+#endif
+
+/* Bytes of a vector; the register tile is MR rows of NV vectors, other tiles have up to EDGE rows;
+** DOTS rows meet four columns. */
+#if defined(__AVX512F__)
+#define VECTOR 64
+#define MR 14
+#define EDGE 8
+#define DOTS 4
+#elif defined(__AVX2__)
+#define VECTOR 32
+#define MR 6
+#define EDGE 6
+#define DOTS 2
+#else
+#define VECTOR 16
+#define MR 4
+#define EDGE 4
+#define DOTS 2
+#endif
+#define NV 2
+#define SWEEP 4   /* rows that meet four streams */
+#define STREAMS 4 /* columns of dots, rows of sweep that are read side by side */
+
+#define T float
+#define LANES (VECTOR / 4)
+#define F(name) name##_f32
+#include "gemm_type.h"
+
+#define T double
+#define LANES (VECTOR / 8)
+#define F(name) name##_f64
+#include "gemm_type.h"
+
+#define T uint32_t
+#define LANES (VECTOR / 4)
+#define F(name) name##_w32
+#include "gemm_type.h"
+
+#define T uint64_t
+#define LANES (VECTOR / 8)
+#define F(name) name##_w64
+#include "gemm_type.h"
+
+const lm_gemm_kernels LM_TABLE(gemm) = {
+    {MR, NV *VECTOR / 4, pack_f32, block_f32, small_f32, dots_f32, sweep_f32},
+    {MR, NV *VECTOR / 8, pack_f64, block_f64, small_f64, dots_f64, sweep_f64},
+    {MR, NV *VECTOR / 4, pack_w32, block_w32, small_w32, dots_w32, sweep_w32},
+    {MR, NV *VECTOR / 8, pack_w64, block_w64, small_w64, dots_w64, sweep_w64},
+};

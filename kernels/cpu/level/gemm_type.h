@@ -1,0 +1,328 @@
+/* gemm_type.h -- the matrix product in one accumulator type. gemm.c includes it once per type with
+** T the type, LANES how many of it a vector holds and F(name) the name of a function for it.
+** Strides count elements. */
+
+#define NR (NV * LANES)
+#define VEC F(vec)
+
+typedef T F(vec) __attribute__((vector_size(LANES * sizeof(T)), may_alias));
+/* the same anywhere in memory */
+typedef T F(loose) __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef T F(quad) __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
+
+static INLINE VEC F(load)(const T *p) {
+    return *(const F(loose) *)p;
+}
+static INLINE void F(store)(T *p, VEC v) {
+    *(F(loose) *)p = v;
+}
+
+/* The first n lanes, 1 <= n <= LANES; lanes past n read 0 and touch no memory. */
+static INLINE VEC F(load_part)(const T *p, int n) {
+#if defined(__AVX512F__)
+    if (sizeof(T) == 4) return (VEC)_mm512_maskz_loadu_epi32((__mmask16)(0xffff >> (16 - n)), p);
+    return (VEC)_mm512_maskz_loadu_epi64((__mmask8)(0xff >> (8 - n)), p);
+#elif defined(__AVX2__)
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const int words = n * (int)sizeof(T) / 4;
+    return (VEC)_mm256_maskload_epi32((const void *)p,
+                                      _mm256_cmpgt_epi32(_mm256_set1_epi32(words), lane));
+#else
+    VEC v = {0};
+    UNROLL for (int i = 0; i < LANES; i++) {
+        if (i < n) v[i] = p[i];
+    }
+    return v;
+#endif
+}
+static INLINE void F(store_part)(T *p, int n, VEC v) {
+#if defined(__AVX512F__)
+    if (sizeof(T) == 4) {
+        _mm512_mask_storeu_epi32(p, (__mmask16)(0xffff >> (16 - n)), (__m512i)v);
+    } else {
+        _mm512_mask_storeu_epi64(p, (__mmask8)(0xff >> (8 - n)), (__m512i)v);
+    }
+#else
+    UNROLL for (int i = 0; i < LANES; i++) {
+        if (i < n) p[i] = v[i];
+    }
+#endif
+}
+/* whole is a constant: the test vanishes where all lanes exist. */
+static INLINE VEC F(get)(const T *p, const bool whole, int n) {
+    return whole ? F(load)(p) : F(load_part)(p, n);
+}
+static INLINE void F(put)(T *p, const bool whole, int n, VEC v) {
+    if (whole) {
+        F(store)(p, v);
+    } else {
+        F(store_part)(p, n, v);
+    }
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+/* c (rows, nv vectors) = or += a (rows, k) b (k, nv vectors). Every element of c is one running sum
+** over k, whatever the tile: how rows and columns are cut changes no bit. ra, ka: strides of a's
+** rows and columns; kb, ldc: of the rows of b and c. Unless whole, nv is 1 and n lanes exist. */
+static INLINE void F(tile)(const int rows, const int nv, const bool whole, int n, int64_t k,
+                           const T *a, int64_t ra, int64_t ka, const T *b, int64_t kb, T *c,
+                           int64_t ldc, bool add) {
+    VEC sum[MR][NV];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < nv; j++) sum[i][j] = (VEC){0};
+    }
+    for (int64_t p = 0; p < k; p++) {
+        VEC w[NV];
+        UNROLL for (int j = 0; j < nv; j++) w[j] = F(get)(b + j * LANES, whole, n);
+        UNROLL for (int i = 0; i < rows; i++) {
+            UNROLL for (int j = 0; j < nv; j++) sum[i][j] += a[i * ra] * w[j];
+        }
+        a += ka;
+        b += kb;
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < nv; j++) {
+            T *to = c + i * ldc + j * LANES;
+            if (add) sum[i][j] += F(get)(to, whole, n);
+            F(put)(to, whole, n, sum[i][j]);
+        }
+    }
+}
+
+static INLINE void F(edge)(int rows, const int nv, const bool whole, int n, int64_t k, const T *a,
+                           int64_t ra, int64_t ka, const T *b, int64_t kb, T *c, int64_t ldc,
+                           bool add) {
+    switch (rows) {
+    case 1:
+        F(tile)(1, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+    case 2:
+        F(tile)(2, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+    case 3:
+        F(tile)(3, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+#if EDGE > 4
+    case 4:
+        F(tile)(4, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+    case 5:
+        F(tile)(5, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+#endif
+#if EDGE > 6
+    case 6:
+        F(tile)(6, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+    case 7:
+        F(tile)(7, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+#endif
+    default:
+        F(tile)(EDGE, nv, whole, n, k, a, ra, ka, b, kb, c, ldc, add);
+        break;
+    }
+}
+
+/* c (m, n) = or += a (m, k) b (k, n): columns of b and c lie side by side, a has any strides. */
+ONCE static void F(small)(int64_t m, int64_t n, int64_t k, const void *av, int64_t ra, int64_t ka,
+                          const void *bv, int64_t kb, void *cv, int64_t ldc, bool add) {
+    for (int64_t j = 0; j < n;) {
+        const T *a = av, *b = (const T *)bv + j;
+        T *c = (T *)cv + j;
+        int64_t columns = n - j;
+        for (int64_t i = 0, left = m; left > 0;) {
+            /* rows in groups of nearly one size */
+            int64_t groups = (left + EDGE - 1) / EDGE, r = (left + groups - 1) / groups;
+            int rows = (int)r;
+            if (columns >= NR) {
+                F(edge)(rows, NV, true, 0, k, a + i * ra, ra, ka, b, kb, c + i * ldc, ldc, add);
+            } else if (columns >= LANES) {
+                F(edge)(rows, 1, true, 0, k, a + i * ra, ra, ka, b, kb, c + i * ldc, ldc, add);
+            } else {
+                F(edge)
+                (rows, 1, false, (int)columns, k, a + i * ra, ra, ka, b, kb, c + i * ldc, ldc, add);
+            }
+            i += r;
+            left -= r;
+        }
+        j += columns >= NR ? NR : columns >= LANES ? LANES : columns;
+    }
+}
+
+/* c (m, n) = or += a (m, k) b (k, n), a in panels of MR rows, b in panels of NR columns. */
+static void F(block)(int64_t m, int64_t n, int64_t k, const void *av, const void *bv, void *cv,
+                     int64_t ldc, bool add) {
+    const T *a = av, *b = bv;
+    T *c = cv;
+    for (int64_t j = 0; j < n; j += NR) {
+        for (int64_t i = 0; i < m; i += MR) {
+            if (m - i >= MR && n - j >= NR) {
+                UNROLL for (int r = 0; r < MR; r++) {
+                    UNROLL for (int q = 0; q < NV; q++)
+                        __builtin_prefetch(c + (i + r) * ldc + j + q * LANES, 1);
+                }
+                F(tile)
+                (MR, NV, true, 0, k, a + i * k, 1, MR, b + j * k, NR, c + i * ldc + j, ldc, add);
+            } else {
+                F(small)
+                (m - i < MR ? m - i : MR, n - j < NR ? n - j : NR, k, a + i * k, 1, MR, b + j * k,
+                 NR, c + i * ldc + j, ldc, add);
+            }
+        }
+    }
+}
+
+/* One panel: `lines` lines (at most width) of k values, value p of line i to panel[p * width + i].
+** sl, sk: strides from line to line and along a line. */
+static void F(pack)(int64_t lines, int64_t width, int64_t k, const void *xv, int64_t sl, int64_t sk,
+                    void *panelv) {
+    enum { RUN = 64 }; /* so many values of all lines stay in L1 */
+    const T *x = xv;
+    T *panel = panelv;
+    if (sl == 1 && lines == NR) {
+        for (int64_t p = 0; p < k; p++) {
+            UNROLL for (int j = 0; j < NV; j++) {
+                F(store)(panel + p * width + j * LANES, F(load)(x + p * sk + j * LANES));
+            }
+        }
+        return;
+    }
+    for (int64_t from = 0; from < k; from += RUN) {
+        int64_t to = from + RUN < k ? from + RUN : k, i = 0;
+        for (; i + 4 <= lines; i += 4) {
+            const T *x0 = x + i * sl, *x1 = x0 + sl, *x2 = x1 + sl, *x3 = x2 + sl;
+            for (int64_t p = from; p < to; p++) {
+                *(F(quad) *)(panel + p * width + i) =
+                    (F(quad)){x0[p * sk], x1[p * sk], x2[p * sk], x3[p * sk]};
+            }
+        }
+        for (; i < lines; i++) {
+            for (int64_t p = from; p < to; p++)
+                panel[p * width + i] = x[i * sl + p * sk];
+        }
+    }
+}
+
+/* ---- few rows: memory-bound ----------------------------------------------------------------- */
+
+static INLINE T F(lanes_sum)(VEC v) {
+    T lane[LANES];
+    F(store)(lane, v);
+    UNROLL for (int half = LANES / 2; half > 0; half /= 2) {
+        UNROLL for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    }
+    return lane[0];
+}
+
+/* y[i * ldy + j * sy] += x row i . w row j. `ways` vectors of a row run side by side. */
+static INLINE void F(dots_of)(const int rows, const int columns, const int ways, int64_t k,
+                              const T *x, int64_t ldx, const T *w, int64_t sw, T *y, int64_t ldy,
+                              int64_t sy) {
+    VEC sum[DOTS][STREAMS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < columns * ways; j++) sum[i][j] = (VEC){0};
+    }
+    int64_t p = 0;
+    for (; p + ways * LANES <= k; p += ways * LANES) {
+        UNROLL for (int q = 0; q < ways; q++) {
+            VEC u[DOTS];
+            UNROLL for (int i = 0; i < rows; i++) u[i] = F(load)(x + i * ldx + p + q * LANES);
+            UNROLL for (int j = 0; j < columns; j++) {
+                VEC v = F(load)(w + j * sw + p + q * LANES);
+                UNROLL for (int i = 0; i < rows; i++) sum[i][j * ways + q] += u[i] * v;
+            }
+        }
+    }
+    for (; p < k; p += LANES) {
+        const int n = (int)(k - p < LANES ? k - p : LANES);
+        UNROLL for (int j = 0; j < columns; j++) {
+            VEC v = F(load_part)(w + j * sw + p, n);
+            UNROLL for (int i = 0; i < rows; i++) {
+                sum[i][j * ways] += F(load_part)(x + i * ldx + p, n) * v;
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < columns; j++) {
+            VEC all = sum[i][j * ways];
+            UNROLL for (int q = 1; q < ways; q++) all += sum[i][j * ways + q];
+            y[i * ldy + j * sy] += F(lanes_sum)(all);
+        }
+    }
+}
+
+/* The same for any number of rows; columns: STREAMS or 1. */
+static void F(dots)(int rows, int columns, int64_t k, const void *xv, int64_t ldx, const void *w,
+                    int64_t sw, void *yv, int64_t ldy, int64_t sy) {
+    const T *x = xv;
+    T *y = yv;
+    for (int step; rows > 0; rows -= step, x += step * ldx, y += step * ldy) {
+        step = rows >= DOTS ? DOTS : rows >= 2 ? 2 : 1;
+        if (columns == 1) {
+            step = 1;
+            F(dots_of)(1, 1, STREAMS, k, x, ldx, w, sw, y, ldy, sy);
+        } else if (step == DOTS) {
+            F(dots_of)(DOTS, STREAMS, 1, k, x, ldx, w, sw, y, ldy, sy);
+        } else if (step == 2) {
+            F(dots_of)(2, STREAMS, 1, k, x, ldx, w, sw, y, ldy, sy);
+        } else {
+            F(dots_of)(1, STREAMS, 1, k, x, ldx, w, sw, y, ldy, sy);
+        }
+    }
+}
+
+/* y (rows, n) += x (rows, streams) w (streams, n); x[i * STREAMS + q]. */
+static INLINE void F(sweep_of)(const int rows, const int streams, int64_t n, const T *w, int64_t sw,
+                               const T *x, T *y, int64_t ldy) {
+    T factor[SWEEP][STREAMS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int q = 0; q < streams; q++) factor[i][q] = x[i * STREAMS + q];
+    }
+    int64_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        VEC v[STREAMS];
+        UNROLL for (int q = 0; q < streams; q++) v[q] = F(load)(w + q * sw + j);
+        UNROLL for (int i = 0; i < rows; i++) {
+            VEC sum = F(load)(y + i * ldy + j);
+            UNROLL for (int q = 0; q < streams; q++) sum += factor[i][q] * v[q];
+            F(store)(y + i * ldy + j, sum);
+        }
+    }
+    if (j == n) return;
+    const int left = (int)(n - j);
+    UNROLL for (int i = 0; i < rows; i++) {
+        VEC sum = F(load_part)(y + i * ldy + j, left);
+        UNROLL for (int q = 0; q < streams; q++) {
+            sum += factor[i][q] * F(load_part)(w + q * sw + j, left);
+        }
+        F(store_part)(y + i * ldy + j, left, sum);
+    }
+}
+
+/* The same for any number of rows; streams: STREAMS or 1. */
+static void F(sweep)(int rows, int streams, int64_t n, const void *w, int64_t sw, const void *xv,
+                     void *yv, int64_t ldy) {
+    const T *x = xv;
+    T *y = yv;
+    for (int step; rows > 0; rows -= step, x += step * STREAMS, y += step * ldy) {
+        step = rows >= SWEEP ? SWEEP : rows >= 2 ? 2 : 1;
+        if (streams == 1) {
+            step = 1;
+            F(sweep_of)(1, 1, n, w, sw, x, y, ldy);
+        } else if (step == SWEEP) {
+            F(sweep_of)(SWEEP, STREAMS, n, w, sw, x, y, ldy);
+        } else if (step == 2) {
+            F(sweep_of)(2, STREAMS, n, w, sw, x, y, ldy);
+        } else {
+            F(sweep_of)(1, STREAMS, n, w, sw, x, y, ldy);
+        }
+    }
+}
+
+#undef T
+#undef LANES
+#undef F
+#undef NR
+#undef VEC

@@ -1,0 +1,509 @@
+/* matmul.c -- the matmul slot of the CPU: picks a way by sizes and layouts, cuts the work into jobs
+** for the threads, and reads every dtype and stride into what the loops of level/gemm.c take. How
+** the work is cut never changes the order of a sum. Layer: kernels/cpu. */
+#include <string.h>
+
+#include "cpu.h"
+#include "pool.h"
+#include "tensor.h"
+
+/* A block of a and the sums it meets stay in L2, a block of b in L3. */
+#define BLOCK_K 384
+#define BLOCK_M 168
+#define BLOCK_N 1024
+#define SUMS_M (3 * BLOCK_M) /* rows that are summed apart from c when c cannot hold sums */
+#define POLL_N 256           /* columns between two looks at the interrupt flag */
+#define ROOM 16384           /* bytes of a buffer on the stack */
+#define FEW 8                /* rows of a skinny product */
+#define LONG_K 64            /* from here on inner products pay */
+#define JOB_FLOPS 1000000    /* what a thread is woken for */
+
+typedef enum { WAY_SMALL, WAY_DOTS, WAY_SWEEP, WAY_BLOCKS } way;
+
+/* One operand as lines of k values: rows of a, columns of b. Strides in bytes. */
+typedef struct {
+    const char *data;
+    int64_t line, step; /* from line to line, along a line */
+    int64_t batch[LUMA_MAX_DIMS];
+    bool native;      /* elements are of the accumulator type */
+    lm_cast_fn *read; /* elements to the accumulator type */
+} side;
+
+/* c (m, n) = a (m, k) b (k, n) at every position of the batch dims. */
+typedef struct {
+    luma_state *S;
+    const lm_gemm *g;
+    int64_t size; /* bytes of the accumulator type */
+    int64_t m, n, k;
+    side a, b;
+    char *c;
+    int64_t row, column; /* strides of c, bytes */
+    bool direct;         /* c holds sums, its columns side by side */
+    lm_cast_fn *write;   /* sums to elements of c */
+    int nbatch;
+    int64_t batches, batch[LUMA_MAX_DIMS], c_batch[LUMA_MAX_DIMS];
+    way way;
+    int64_t piece_m, piece_n, pieces_m, pieces_n; /* a job is one piece of one product */
+    /* WAY_BLOCKS: panels of a, of b, sums; a slot for each thread */
+    char *slots;
+    int nslots;
+    int64_t slot_bytes, b_offset, sums_offset;
+    unsigned char taken[256]; /* atomic */
+    bool stop;                /* the interrupt flag was seen; atomic */
+} plan;
+
+static int64_t least(int64_t x, int64_t y) {
+    return x < y ? x : y;
+}
+
+static int64_t ceil_div(int64_t x, int64_t y) {
+    return (x + y - 1) / y;
+}
+
+static int64_t round_up(int64_t x, int64_t unit) {
+    return ceil_div(x, unit) * unit;
+}
+
+static int64_t distance(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+static bool stopped(plan *p) {
+    if (lm_interrupted(p->S)) __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&p->stop, __ATOMIC_RELAXED);
+}
+
+/* ---- reading and writing -------------------------------------------------------------------- */
+
+/* One panel with room for `width` lines: value q of line i to panel[q * width + i]. */
+static void pack(const plan *p, const side *s, const char *x, int64_t lines, int64_t width,
+                 int64_t k, char *panel) {
+    enum { LINES = 16, RUN = 64 };
+    const int64_t size = p->size;
+    if (s->native) {
+        p->g->pack(lines, width, k, x, s->line / size, s->step / size, panel);
+        return;
+    }
+    if (distance(s->line) <= distance(s->step)) {
+        for (int64_t q = 0; q < k; q++)
+            s->read(lines, x + q * s->step, s->line, panel + q * width * size, size);
+        return;
+    }
+    _Alignas(64) char stage[LINES * RUN * 8];
+    for (int64_t q = 0; q < k; q += RUN) {
+        const int64_t run = least(RUN, k - q);
+        for (int64_t i = 0; i < lines; i += LINES) {
+            const int64_t count = least(LINES, lines - i);
+            for (int64_t j = 0; j < count; j++)
+                s->read(run, x + (i + j) * s->line + q * s->step, s->step, stage + j * run * size,
+                        size);
+            p->g->pack(count, width, run, stage, run, 1, panel + (q * width + i) * size);
+        }
+    }
+}
+
+/* m rows of n sums, ld bytes apart, into c. */
+static void put(const plan *p, int64_t m, int64_t n, const char *sums, int64_t ld, char *c) {
+    for (int64_t i = 0; i < m; i++)
+        p->write(n, sums + i * ld, p->size, c + i * p->row, p->column);
+}
+
+/* ---- small products: no panels -------------------------------------------------------------- */
+
+static bool b_lies_ready(const plan *p) {
+    return p->b.native && (p->b.line == p->size || p->n == 1);
+}
+
+/* Operands that the loops cannot read as they lie, and sums that c cannot hold, must fit the
+** stack. */
+static bool is_small(const plan *p) {
+    const int64_t most = ROOM / p->size, m = p->m, n = p->n, k = p->k;
+    if (m > most || n > most || k > most) return false;
+    if (!p->direct && m * n > most) return false;
+    if (!p->a.native && m * k > most) return false;
+    return b_lies_ready(p) ? m <= 64 && k * n <= 2 * most : k * n <= most;
+}
+
+static void small_product(const plan *p, const char *a, const char *b, char *c) {
+    _Alignas(64) char a_room[ROOM], b_room[ROOM], sums[ROOM];
+    const int64_t size = p->size;
+    int64_t ra = p->a.line / size, ka = p->a.step / size, kb = p->b.step / size;
+    if (!p->a.native) {
+        pack(p, &p->a, a, p->m, p->m, p->k, a_room);
+        a = a_room;
+        ra = 1;
+        ka = p->m;
+    }
+    if (!b_lies_ready(p)) {
+        pack(p, &p->b, b, p->n, p->n, p->k, b_room);
+        b = b_room;
+        kb = p->n;
+    }
+    if (p->direct) {
+        p->g->small(p->m, p->n, p->k, a, ra, ka, b, kb, c, p->row / size, false);
+    } else {
+        p->g->small(p->m, p->n, p->k, a, ra, ka, b, kb, sums, p->n, false);
+        put(p, p->m, p->n, sums, p->n * size, c);
+    }
+}
+
+/* ---- skinny products: few rows of a, so that reading b once is the work ---------------------- */
+
+/* Columns lo.. of y (m, columns) by inner products, k values from `from` on. Four columns a quarter
+** of them apart are read side by side: that is what memory delivers fastest. */
+static void dots(plan *p, const char *x, int64_t ldx, const char *b, int64_t k, int64_t columns,
+                 char *y, int64_t ldy) {
+    _Alignas(64) char stage[ROOM];
+    const int64_t size = p->size, quarter = columns / 4, run_of = ROOM / 4 / size;
+    for (int64_t j = 0; j < columns && !stopped(p); j++) {
+        if (j == quarter) j = 4 * quarter; /* the rest one by one */
+        if (j == columns) break;
+        const int count = j < quarter ? 4 : 1;
+        const char *w = b + j * p->b.line;
+        const int64_t apart = quarter * p->b.line;
+        if (p->b.native && p->b.step == size) {
+            p->g->dots((int)p->m, count, k, x, ldx, w, apart / size, y + j * size, ldy, quarter);
+            continue;
+        }
+        for (int64_t from = 0; from < k; from += run_of) {
+            const int64_t run = least(run_of, k - from);
+            for (int q = 0; q < count; q++)
+                p->b.read(run, w + q * apart + from * p->b.step, p->b.step, stage + q * run * size,
+                          size);
+            p->g->dots((int)p->m, count, run, x + from * size, ldx, stage, run, y + j * size, ldy,
+                       quarter);
+        }
+    }
+}
+
+/* y (m, columns) += x b by rows of b; x as sweep_factors lays it out. */
+static void sweep(plan *p, const char *x, const char *b, int64_t k, int64_t columns, char *y,
+                  int64_t ldy) {
+    _Alignas(64) char stage[ROOM];
+    const int64_t size = p->size, quarter = k / 4, apart = quarter * p->b.step;
+    const bool ready = p->b.native && p->b.line == size;
+    for (int64_t r = 0; r < k && !stopped(p); r++) {
+        if (r == quarter) r = 4 * quarter; /* the rest one by one */
+        if (r == k) break;
+        const int count = r < quarter ? 4 : 1;
+        const char *w = b + r * p->b.step;
+        const int64_t group = r < quarter ? r : r - 3 * quarter;
+        for (int q = 0; q < count && !ready; q++)
+            p->b.read(columns, w + q * apart, p->b.line, stage + q * columns * size, size);
+        p->g->sweep((int)p->m, count, columns, ready ? w : stage, ready ? apart / size : columns,
+                    x + group * p->m * 4 * size, y, ldy);
+    }
+}
+
+/* k values of each row of a: [group][row][4] where group g holds values g, g + k/4, g + 2(k/4), g +
+** 3(k/4); the last k % 4 values are groups of one. */
+static void sweep_factors(const plan *p, const char *a, int64_t k, char *x) {
+    const int64_t quarter = k / 4, width = p->m * 4;
+    side strided = p->a;
+    strided.line = quarter * p->a.step;
+    for (int64_t i = 0; i < p->m; i++, a += p->a.line, x += 4 * p->size) {
+        pack(p, &strided, a, 4, width, quarter, x);
+        pack(p, &strided, a + 4 * strided.line, 1, width, k - 4 * quarter,
+             x + quarter * width * p->size);
+    }
+}
+
+/* Columns lo..hi of one product. Blocks of columns and of k are cut by sizes alone. */
+static void skinny_product(plan *p, const char *a, const char *b, char *c, int64_t lo, int64_t hi) {
+    _Alignas(64) char x_room[ROOM + 12 * FEW * 8], y[ROOM];
+    const int64_t size = p->size, most = ROOM / size / p->m / 4 * 4;
+    const bool by_dots = p->way == WAY_DOTS, x_ready = by_dots && p->a.native && p->a.step == size;
+    const int64_t n_block =
+        by_dots || (p->b.native && p->b.line == size) ? most : least(most, ROOM / size / 4);
+    const int64_t k_block = x_ready ? p->k : most;
+    for (int64_t j = lo; j < hi; j += n_block) {
+        const int64_t n = least(n_block, hi - j);
+        memset(y, 0, (size_t)(p->m * n * size));
+        for (int64_t q = 0; q < p->k; q += k_block) {
+            const int64_t k = least(k_block, p->k - q);
+            const char *aq = a + q * p->a.step, *bq = b + j * p->b.line + q * p->b.step;
+            if (x_ready) {
+                dots(p, aq, p->a.line / size, bq, k, n, y, n);
+            } else if (by_dots) {
+                for (int64_t i = 0; i < p->m; i++)
+                    p->a.read(k, aq + i * p->a.line, p->a.step, x_room + i * k * size, size);
+                dots(p, x_room, k, bq, k, n, y, n);
+            } else {
+                sweep_factors(p, aq, k, x_room);
+                sweep(p, x_room, bq, k, n, y, n);
+            }
+        }
+        put(p, p->m, n, y, n * size, c + j * p->column);
+    }
+}
+
+/* ---- blocks: panels of both operands -------------------------------------------------------- */
+
+/* sums (m, n), rows ld elements apart, of the lines from a and b on. */
+static void block_sums(plan *p, char *slot, const char *a, const char *b, int64_t m, int64_t n,
+                       char *sums, int64_t ld) {
+    const int64_t size = p->size, mr = p->g->mr, nr = p->g->nr;
+    const int64_t k_block = ceil_div(p->k, ceil_div(p->k, BLOCK_K));
+    char *a_panels = slot, *b_panels = slot + p->b_offset;
+    for (int64_t j = 0; j < n; j += BLOCK_N) {
+        const int64_t jn = least(BLOCK_N, n - j);
+        for (int64_t q = 0; q < p->k; q += k_block) {
+            const int64_t k = least(k_block, p->k - q);
+            for (int64_t t = 0; t < jn; t += nr)
+                pack(p, &p->b, b + (j + t) * p->b.line + q * p->b.step, least(nr, jn - t), nr, k,
+                     b_panels + t * k * size);
+            for (int64_t i = 0; i < m; i += BLOCK_M) {
+                const int64_t im = least(BLOCK_M, m - i);
+                for (int64_t t = 0; t < im; t += mr)
+                    pack(p, &p->a, a + (i + t) * p->a.line + q * p->a.step, least(mr, im - t), mr,
+                         k, a_panels + t * k * size);
+                for (int64_t t = 0; t < jn; t += POLL_N) {
+                    if (stopped(p)) return;
+                    p->g->block(im, least(POLL_N, jn - t), k, a_panels, b_panels + t * k * size,
+                                sums + (i * ld + j + t) * size, ld, q > 0);
+                }
+            }
+        }
+    }
+}
+
+static void block_product(plan *p, char *slot, const char *a, const char *b, char *c, int64_t m,
+                          int64_t n) {
+    if (p->direct) {
+        block_sums(p, slot, a, b, m, n, c, p->row / p->size);
+        return;
+    }
+    char *sums = slot + p->sums_offset;
+    for (int64_t j = 0; j < n; j += BLOCK_N) {
+        const int64_t jn = least(BLOCK_N, n - j);
+        for (int64_t i = 0; i < m && !stopped(p); i += SUMS_M) {
+            const int64_t im = least(SUMS_M, m - i);
+            block_sums(p, slot, a + i * p->a.line, b + j * p->b.line, im, jn, sums, jn);
+            put(p, im, jn, sums, jn * p->size, c + i * p->row + j * p->column);
+        }
+    }
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static int take_slot(plan *p) {
+    for (int i = 0;; i = (i + 1) % p->nslots) {
+        if (!__atomic_exchange_n(&p->taken[i], 1, __ATOMIC_ACQUIRE)) return i;
+    }
+}
+
+static void run_piece(plan *p, char *slot, int64_t job) {
+    const int64_t pieces = p->pieces_m * p->pieces_n;
+    int64_t position = pieces == 1 ? job : job / pieces;
+    const char *a = p->a.data, *b = p->b.data;
+    char *c = p->c;
+    job -= position * pieces;
+    for (int d = p->nbatch - 1; d >= 0; d--) {
+        const int64_t rest = d > 0 ? position / p->batch[d] : 0;
+        const int64_t at = position - rest * p->batch[d];
+        a += at * p->a.batch[d];
+        b += at * p->b.batch[d];
+        c += at * p->c_batch[d];
+        position = rest;
+    }
+    if (p->way == WAY_SMALL) {
+        small_product(p, a, b, c);
+        return;
+    }
+    const int64_t j = job % p->pieces_n * p->piece_n, n = least(p->piece_n, p->n - j);
+    if (p->way != WAY_BLOCKS) {
+        skinny_product(p, a, b, c, j, j + n);
+        return;
+    }
+    const int64_t i = job / p->pieces_n * p->piece_m, m = least(p->piece_m, p->m - i);
+    block_product(p, slot, a + i * p->a.line, b + j * p->b.line, c + i * p->row + j * p->column, m,
+                  n);
+}
+
+static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
+    plan *p = ctx;
+    const int slot = p->slots ? take_slot(p) : 0;
+    for (int64_t job = lo; job < hi && !stopped(p); job++)
+        run_piece(p, p->slots ? p->slots + slot * p->slot_bytes : NULL, job);
+    if (p->slots) __atomic_store_n(&p->taken[slot], 0, __ATOMIC_RELEASE);
+}
+
+/* Cuts a product until every thread has a piece that is worth waking it. */
+static void cut(plan *p, double flops) {
+    const int threads = lm_pool_threads();
+    p->piece_m = p->m;
+    p->piece_n = p->n;
+    p->pieces_m = p->pieces_n = 1;
+    if (p->way == WAY_SMALL || threads == 1 || p->batches >= 2 * threads) return;
+    double worth = flops / JOB_FLOPS;
+    int64_t want = ceil_div(threads, p->batches);
+    if (worth < (double)want) want = (int64_t)worth;
+    if (p->way != WAY_BLOCKS) {
+        p->piece_n = round_up(ceil_div(p->n, want < 1 ? 1 : want), 64);
+    } else {
+        const int64_t mr = p->g->mr, nr = p->g->nr;
+        for (int64_t pieces = 1; pieces < want; pieces *= 2) {
+            if (p->piece_m >= p->piece_n && p->piece_m > 2 * mr) {
+                p->piece_m = round_up(ceil_div(p->piece_m, 2), mr);
+            } else if (p->piece_n > 2 * nr) {
+                p->piece_n = round_up(ceil_div(p->piece_n, 2), nr);
+            }
+        }
+        p->pieces_m = ceil_div(p->m, p->piece_m);
+    }
+    p->pieces_n = ceil_div(p->n, p->piece_n);
+}
+
+static luma_status run(plan *p) {
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    lm_storage *scratch = NULL;
+    cut(p, flops);
+    const int64_t jobs = p->batches * p->pieces_m * p->pieces_n;
+    if (p->way == WAY_BLOCKS) {
+        const int64_t k = least(p->k, BLOCK_K), n = least(round_up(p->piece_n, p->g->nr), BLOCK_N);
+        const int64_t m = least(round_up(p->piece_m, p->g->mr), BLOCK_M);
+        p->b_offset = round_up(m * k * p->size, 64);
+        p->sums_offset = p->b_offset + round_up(n * k * p->size, 64);
+        p->slot_bytes = p->sums_offset;
+        if (!p->direct) p->slot_bytes += round_up(least(p->piece_m, SUMS_M) * n * p->size, 64);
+        p->nslots = (int)least(jobs, least(lm_pool_threads(), (int64_t)sizeof p->taken));
+        LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)(p->slot_bytes * p->nslots), &scratch));
+        p->slots = scratch->data;
+    }
+    const double grain = JOB_FLOPS / (flops / (double)(p->pieces_m * p->pieces_n)) + 1;
+    lm_parallel(jobs, grain < (double)jobs ? (int64_t)grain : jobs, run_jobs, p);
+    lm_storage_release(scratch);
+    return p->stop ? lm_fail_interrupted(p->S) : LUMA_OK;
+}
+
+/* ---- the slot ------------------------------------------------------------------------------- */
+
+static void swap_roles(plan *p) {
+    const side s = p->a;
+    const int64_t size = p->m, stride = p->row;
+    p->a = p->b;
+    p->b = s;
+    p->m = p->n;
+    p->n = size;
+    p->row = p->column;
+    p->column = stride;
+}
+
+static void choose_way(plan *p, bool holds_sums) {
+    /* c whose rows lie side by side is the product of the transposes */
+    if (p->column != p->size && p->row == p->size) swap_roles(p);
+    p->direct = holds_sums && (p->column == p->size || p->n == 1);
+    if (is_small(p)) {
+        p->way = WAY_SMALL;
+        return;
+    }
+    const side *many = p->m <= p->n ? &p->b : &p->a;
+    const bool by_dots = distance(many->step) < distance(many->line);
+    if (least(p->m, p->n) > FEW || (by_dots && p->k < LONG_K)) {
+        p->way = WAY_BLOCKS;
+        return;
+    }
+    if (p->n < p->m) swap_roles(p);
+    p->way = by_dots ? WAY_DOTS : WAY_SWEEP;
+}
+
+/* A stack of matrices that share the other operand, one after the other in memory, is one matrix.
+ */
+static void fold_batch(plan *p) {
+    if (p->nbatch != 1) return;
+    const int64_t count = p->batch[0];
+    if (p->b.batch[0] == 0 && p->a.batch[0] == p->m * p->a.line && p->c_batch[0] == p->m * p->row) {
+        p->m *= count;
+    } else if (p->a.batch[0] == 0 && p->b.batch[0] == p->n * p->b.line &&
+               p->c_batch[0] == p->n * p->column) {
+        p->n *= count;
+    } else {
+        return;
+    }
+    p->nbatch = 0;
+    p->batches = 1;
+}
+
+/* Batch dims of more than one position; neighbours that all three walk as one are merged. */
+static void plan_batch(plan *p, const luma_tensor *out, const luma_tensor *a,
+                       const luma_tensor *b) {
+    const int64_t a_size = (int64_t)lm_dtype_size(a->dtype);
+    const int64_t b_size = (int64_t)lm_dtype_size(b->dtype);
+    const int64_t c_size = (int64_t)lm_dtype_size(out->dtype);
+    p->batches = 1;
+    for (int d = 0; d < out->layout.ndim - 2; d++) {
+        const int64_t count = out->layout.shape[d];
+        const int64_t as = a->layout.stride[d] * a_size, bs = b->layout.stride[d] * b_size;
+        const int64_t cs = out->layout.stride[d] * c_size;
+        p->batches *= count;
+        if (count == 1) continue;
+        int t = p->nbatch - 1;
+        if (t < 0 || p->a.batch[t] != count * as || p->b.batch[t] != count * bs ||
+            p->c_batch[t] != count * cs) {
+            t = p->nbatch++;
+            p->batch[t] = 1;
+        }
+        p->batch[t] *= count;
+        p->a.batch[t] = as;
+        p->b.batch[t] = bs;
+        p->c_batch[t] = cs;
+    }
+    fold_batch(p);
+}
+
+/* Where the sums of a result are kept: which loops, and the dtype whose elements they add. */
+static const lm_gemm *accumulator(luma_dtype out, luma_dtype *dtype) {
+    const lm_gemm_kernels *gemm = lm_level_now()->gemm;
+    switch (out) {
+    case LUMA_FLOAT64:
+        *dtype = LUMA_FLOAT64;
+        return &gemm->f64;
+    case LUMA_INT64:
+        *dtype = LUMA_INT64;
+        return &gemm->w64;
+    default:
+        *dtype = lm_dtype_is_float(out) ? LUMA_FLOAT32 : LUMA_INT32;
+        return lm_dtype_is_float(out) ? &gemm->f32 : &gemm->w32;
+    }
+}
+
+/* The same bits: 32-bit integers are words. */
+static bool same_words(luma_dtype x, luma_dtype sums) {
+    return x == sums || (x == LUMA_UINT32 && sums == LUMA_INT32);
+}
+
+static side plan_side(const luma_tensor *x, int line, int step, luma_dtype sums) {
+    const int64_t size = (int64_t)lm_dtype_size(x->dtype);
+    return (side){.data = lm_data(x),
+                  .line = x->layout.stride[line] * size,
+                  .step = x->layout.stride[step] * size,
+                  .native = same_words(x->dtype, sums),
+                  .read = lm_level_now()->cast->cast[x->dtype][sums]};
+}
+
+luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
+                          const luma_tensor *b) {
+    const int row = out->layout.ndim - 2, column = row + 1;
+    const int64_t c_size = (int64_t)lm_dtype_size(out->dtype);
+    luma_dtype sums;
+    plan p = {.S = S, .g = accumulator(out->dtype, &sums)};
+    (void)d;
+    p.size = (int64_t)lm_dtype_size(sums);
+    p.m = out->layout.shape[row];
+    p.n = out->layout.shape[column];
+    p.k = a->layout.shape[column];
+    p.a = plan_side(a, row, column, sums);
+    p.b = plan_side(b, column, row, sums);
+    p.c = lm_data(out);
+    p.row = out->layout.stride[row] * c_size;
+    p.column = out->layout.stride[column] * c_size;
+    p.write = lm_level_now()->cast->cast[sums][out->dtype];
+    plan_batch(&p, out, a, b);
+    if (p.m == 0 || p.n == 0 || p.batches == 0) return LUMA_OK;
+    if (p.k == 0) {
+        luma_tensor zeros = *out;
+        return lm_fill(S, &zeros, (luma_scalar){.kind = LUMA_IS_INT});
+    }
+    choose_way(&p, same_words(out->dtype, sums));
+    return run(&p);
+}
