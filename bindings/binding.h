@@ -18,7 +18,11 @@ typedef struct {
     int64_t step_at; /* S->fresh at which a young collection is due */
     int64_t boxes;   /* tensors that live */
     int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
-    bool stress;     /* a full collection before every operation (LUMA_GCSTRESS) */
+    lua_Alloc alloc; /* the host's, while a failure of Lua's memory is due; else NULL */
+    void *alloc_ud;
+    int64_t alloc_left;
+    bool failing; /* a failure is due: nothing is tried again */
+    bool stress;  /* a full collection before every operation (LUMA_GCSTRESS) */
     int nparams[LM_NOPS];
     lm_param params[LM_NOPS][LM_MAX_PARAMS];
 } lm_ctx;
@@ -41,7 +45,7 @@ typedef struct {
 /* magic is the box's own address, scrambled: stale memory elsewhere never passes for a tensor. */
 typedef struct {
     uintptr_t magic;
-    lm_ctx *ctx;
+    lm_ctx *ctx;   /* which counts it */
     luma_tensor t; /* storage NULL: released, or not yet computed */
 } lm_box;
 
@@ -165,6 +169,7 @@ void lm_convert_open(lua_State *L, int module, int methods);
 void lm_random_open(lua_State *L, int module, int methods);
 void lm_matrix_open(lua_State *L, int module, int methods);
 void lm_system_open(lua_State *L, int module);
+void lm_alloc_restore(lm_ctx *c); /* system.c */
 void lm_files_open(lua_State *L, int module);
 
 #endif

@@ -69,6 +69,7 @@ static int collect(lua_State *L) {
 ** finalizers during the close are not; their memory goes with the caches. */
 static int ctx_close(lua_State *L) {
     lm_ctx *c = lua_touserdata(L, 1);
+    lm_alloc_restore(c);
     luma_close(c->S);
     c->S = NULL;
     return 0;

@@ -228,6 +228,38 @@ static int fail_after(lua_State *L) {
     return 1;
 }
 
+/* Lua's allocator while a failure is due. It fails what it is asked for and the second try, after
+** Lua has collected; then the host's own is back. */
+static void *failing(void *ud, void *p, size_t osize, size_t nsize) {
+    lm_ctx *c = ud;
+    lua_Alloc f = c->alloc;
+    bool grows = nsize > (p ? osize : 0);
+    if (grows && --c->alloc_left <= 0) {
+        if (c->alloc_left < 0) lm_alloc_restore(c);
+        return NULL;
+    }
+    return f(c->alloc_ud, p, osize, nsize);
+}
+
+void lm_alloc_restore(lm_ctx *c) {
+    if (c->alloc) lua_setallocf(c->main, c->alloc, c->alloc_ud);
+    c->alloc = NULL;
+}
+
+/* fail_lua_after(n): the same for Lua's own memory, with the second try; nil: none. */
+static int fail_lua_after(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "fail_lua_after");
+    lm_ctx *c = k.c;
+    int64_t n = lua_isnoneornil(L, 1) ? 0 : lm_arg_integer(&k, 1, 1);
+    lm_alloc_restore(c);
+    if (n <= 0) return 0;
+    c->alloc_left = n;
+    c->alloc = lua_getallocf(L, &c->alloc_ud);
+    lua_setallocf(L, failing, c);
+    return 0;
+}
+
 void lm_system_open(lua_State *L, int module) {
     static const luaL_Reg functions[] = {{"clock", clock_now},
                                          {"is_tensor", is_tensor},
@@ -242,6 +274,7 @@ void lm_system_open(lua_State *L, int module) {
                                          {"promote_types", promote_types},
                                          {"supports", supports},
                                          {"fail_after", fail_after},
+                                         {"fail_lua_after", fail_lua_after},
                                          {NULL, NULL}};
     lm_register(L, module, functions);
     lua_pushliteral(L, LUMA_VERSION);
