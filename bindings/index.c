@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "binding.h"
-#include "pick.h"
 #include "view.h"
 
 /* What one entry of an index asks of the dims of x. */
@@ -33,8 +32,11 @@ typedef struct {
     int n;
     item items[MAX_ITEMS];
     luma_tensor view; /* borrows the storage of x */
+    /* What picks along the first npicks dims of view; NULL: nothing. A mask stands at the first of
+    ** its dims until its columns are made. */
     int npicks;
-    lm_pick picks[LUMA_MAX_DIMS];
+    const luma_tensor *picks[LUMA_MAX_DIMS];
+    luma_tensor columns[LUMA_MAX_DIMS];
 } target;
 
 /* ---- reading keys ---- */
@@ -209,6 +211,16 @@ static void insert_dim(target *t, int arg, int d) {
     t->view.layout = lm_layout_insert(&t->view.layout, d, 1, 1);
 }
 
+static void check_mask(target *t, const item *it, int from) {
+    const luma_layout *mask = &it->tensor->layout, *x = &t->x->layout;
+    lm_text a, b;
+    if (mask->ndim == 0) lm_bad(&t->k, it->arg, "a 0-d mask picks nothing");
+    if (memcmp(mask->shape, x->shape + from, (size_t)mask->ndim * sizeof *mask->shape) == 0) return;
+    lm_bad(&t->k, it->arg, "a mask of %s does not fit dim %d of %s",
+           lm_shape_text(&a, mask->ndim, mask->shape), from + 1,
+           lm_shape_text(&b, x->ndim, x->shape));
+}
+
 /* Applies the item at dim `from` of x, which is dim d of the view; returns the next d. */
 static int apply(target *t, const item *it, int from, int d) {
     luma_state *S = t->k.c->S;
@@ -231,9 +243,10 @@ static int apply(target *t, const item *it, int from, int d) {
         insert_dim(t, it->arg, d);
         return d + 1;
     case ITEM_PICK:
-        if (dims_taken(it) == 0) lm_bad(&t->k, it->arg, "a 0-d mask picks nothing");
-        t->picks[t->npicks++] = (lm_pick){d, it->tensor};
-        return d + dims_taken(it);
+        if (it->tensor->dtype == LUMA_BOOL) check_mask(t, it, from);
+        t->picks[d] = it->tensor;
+        t->npicks = d + dims_taken(it);
+        return t->npicks;
     default:
         return d;
     }
@@ -243,6 +256,7 @@ static void resolve(target *t) {
     int left = dims_left(t), from = 0, d = 0;
     t->view = *t->x;
     t->npicks = 0;
+    memset(t->picks, 0, sizeof t->picks);
     for (int i = 0; i < t->n; i++) {
         const item *it = &t->items[i];
         d = apply(t, it, from, d);
@@ -263,8 +277,9 @@ static void open_target(target *t, lua_State *L, lm_ctx *c, const char *name) {
 static void check_live(target *t) {
     lm_check_live(&t->k, 1, t->x);
     t->view.storage = t->x->storage;
-    for (int i = 0; i < t->npicks; i++)
-        lm_check_live(&t->k, 2, t->picks[i].tensor);
+    for (int d = 0; d < t->npicks; d++) {
+        if (t->picks[d]) lm_check_live(&t->k, 2, t->picks[d]);
+    }
 }
 
 /* ---- reading ---- */
@@ -282,13 +297,42 @@ static void push_number(target *t, const luma_tensor *x) {
     lm_push_scalar(L, v);
 }
 
-static luma_status pick(target *t, luma_tensor *out) {
-    luma_state *S = t->k.c->S;
-    const luma_tensor *mask = t->picks[0].tensor;
-    bool whole = t->npicks == 1 && mask->dtype == LUMA_BOOL &&
+/* The one mask over all of view, or NULL. */
+static const luma_tensor *whole_mask(const target *t) {
+    const luma_tensor *mask = t->npicks ? t->picks[0] : NULL;
+    bool whole = mask && mask->dtype == LUMA_BOOL && t->npicks == t->view.layout.ndim &&
                  lm_layout_same_shape(&mask->layout, &t->view.layout);
-    return whole ? luma_masked_select(S, out, &t->view, mask)
-                 : lm_pick_get(S, out, &t->view, t->npicks, t->picks);
+    return whole ? mask : NULL;
+}
+
+/* Turns masks into the columns of their nonzero positions, which boxes on the stack hold. */
+static void spread_masks(target *t) {
+    lua_State *L = t->k.L;
+    for (int d = 0; d < t->npicks; d++) {
+        const luma_tensor *mask = t->picks[d];
+        if (!mask || mask->dtype != LUMA_BOOL) continue;
+        luma_tensor *positions = lm_box_new(L, t->k.c);
+        int tried = 0, ndim = mask->layout.ndim;
+        luma_status status;
+        do {
+            lm_check_live(&t->k, 2, mask);
+            status = luma_nonzero(t->k.c->S, positions, mask);
+        } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, t->k.c, &tried));
+        check(t, 2, status);
+        for (int j = 0; j < ndim; j++) {
+            t->columns[d + j] = *positions;
+            t->columns[d + j].layout = lm_layout_select(&positions->layout, 1, j);
+            t->picks[d + j] = &t->columns[d + j];
+        }
+        d += ndim - 1;
+    }
+}
+
+static luma_status read_picks(target *t, luma_tensor *out) {
+    luma_state *S = t->k.c->S;
+    const luma_tensor *mask = whole_mask(t);
+    return mask ? luma_masked_select(S, out, &t->view, mask)
+                : luma_index_get(S, out, &t->view, t->npicks, t->picks);
 }
 
 static int read(target *t) {
@@ -300,12 +344,13 @@ static int read(target *t) {
         push_number(t, &t->view);
         return 1;
     }
+    if (!whole_mask(t)) spread_masks(t);
     luma_tensor *out = lm_box_new(L, t->k.c);
     int tried = 0;
     luma_status status;
     do {
         check_live(t);
-        status = t->npicks ? pick(t, out) : lm_tensor_view(S, out, &t->view, &t->view.layout);
+        status = t->npicks ? read_picks(t, out) : lm_tensor_view(S, out, &t->view, &t->view.layout);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, t->k.c, &tried));
     check(t, 2, status);
     return 1;
@@ -403,11 +448,9 @@ static luma_status put(target *t, const luma_tensor *value) {
     if (t->npicks == 0)
         return value->storage ? luma_copy(S, &t->view, value)
                               : luma_fill(S, &t->view, value->number);
-    const luma_tensor *mask = t->picks[0].tensor;
-    bool whole = t->npicks == 1 && mask->dtype == LUMA_BOOL && !value->storage &&
-                 lm_layout_same_shape(&mask->layout, &t->view.layout);
-    return whole ? luma_masked_fill(S, &t->view, &t->view, mask, value)
-                 : lm_pick_put(S, &t->view, t->npicks, t->picks, value);
+    const luma_tensor *mask = value->storage ? NULL : whole_mask(t);
+    return mask ? luma_masked_fill(S, &t->view, &t->view, mask, value)
+                : luma_index_put(S, &t->view, t->npicks, t->picks, value);
 }
 
 /* The value at argument 3: a number that fits, a tensor, or a table in the dtype of x. */
@@ -448,6 +491,7 @@ static int index_write(lua_State *L) {
     read_key(&t, 2);
     const luma_tensor *value = read_value(&t, &weak);
     resolve(&t);
+    if (value->storage || !whole_mask(&t)) spread_masks(&t);
     luma_status status;
     int tried = 1;
     c->S->lifted = true;
