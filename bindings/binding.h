@@ -21,8 +21,7 @@ typedef struct {
     lua_Alloc alloc; /* the host's, while a failure of Lua's memory is due; else NULL */
     void *alloc_ud;
     int64_t alloc_left;
-    bool failing; /* a failure is due: nothing is tried again */
-    bool stress;  /* a full collection before every operation (LUMA_GCSTRESS) */
+    bool stress; /* a full collection before every operation (LUMA_GCSTRESS) */
     int nparams[LM_NOPS];
     lm_param params[LM_NOPS][LM_MAX_PARAMS];
 } lm_ctx;

@@ -80,7 +80,7 @@ bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried) {
     luma_state *S = c->S;
     bool soft = S->soft;
     int now = soft ? 1 : 2;
-    if ((*tried & now) || (c->failing && !soft)) return false;
+    if (*tried & now) return false;
     *tried |= now;
     S->soft = false;
     if (soft && !lua_gc(L, LUA_GCISRUNNING)) {

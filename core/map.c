@@ -387,6 +387,7 @@ static char *quick_number(quick_value *value, luma_dtype dtype, luma_scalar v) {
 ** CPU and numbers: what a plan would come to, without one. False: not such a call. */
 static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma_tensor *const *ins,
                   luma_status *status) {
+    static const lm_params none = {.d = {0}};
     const lm_op_info *row = &lm_ops[op];
     if (row->row != LM_ROW_BINARY && row->row != LM_ROW_UNARY) return false;
     if (row->takes != LM_TAKES_NUMBERS && row->takes != LM_TAKES_FLOATS) return false;
@@ -416,7 +417,7 @@ static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma
     *status = lm_storage_new(S, device, (size_t)(n * size), &st);
     if (*status != LUMA_OK) return true;
     p[0] = st->data;
-    device->ops->kernel(op, x->dtype)(n, p, s, NULL);
+    device->ops->kernel(op, x->dtype)(n, p, s, &none);
     out->storage = st;
     out->dtype = x->dtype;
     out->layout.ndim = x->layout.ndim;
