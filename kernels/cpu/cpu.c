@@ -93,6 +93,7 @@ const lm_device_ops lm_cpu_ops = {
     .copy = lm_cpu_copy,
     .fill = lm_cpu_fill,
     .reduce = lm_cpu_reduce,
+    .sort = lm_cpu_sort,
     .index = lm_cpu_index,
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,

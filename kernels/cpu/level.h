@@ -104,6 +104,35 @@ typedef struct {
     lm_gemm f32, f64, w32, w64;
 } lm_gemm_kernels;
 
+/* cpu/level/sort.c: words that stand for elements: a key, in the order of the elements (or the
+** opposite), and a position. Narrow words hold a key of up to 32 bits above a position of 32, wide
+** ones 64 of each. A digit is `bits` of the key from `shift` on. Equal keys keep their order. */
+typedef struct {
+    uint64_t key, at;
+} lm_sort_wide;
+typedef struct {
+    size_t size; /* bytes of a word */
+    /* words of n elements sx bytes apart, whose positions start at `first` */
+    void (*make[LUMA_NDTYPES])(int64_t n, const char *x, int64_t sx, bool descending, int64_t first,
+                               void *words);
+    /* sorts in place; scratch has room for n words, too */
+    void (*merge)(int64_t n, void *words, void *scratch);
+    /* counts[digit]++ */
+    void (*count)(int64_t n, const void *words, int shift, int bits, int64_t *counts);
+    /* y[next[digit]++] = word */
+    void (*spread)(int64_t n, const void *words, int shift, int bits, int64_t *next, void *y);
+    /* appends words with a lower digit to y, which has *ny; keeps those with this one in words and
+    ** returns how many these are */
+    int64_t (*sift)(int64_t n, void *words, int shift, int bits, uint64_t digit, void *y,
+                    int64_t *ny);
+    void (*positions)(int64_t n, const void *words, int64_t base, char *y, int64_t sy);
+    /* y[i] = x[position of word i], elements of 1 << k bytes */
+    void (*values[4])(int64_t n, const void *words, const char *x, int64_t sx, char *y, int64_t sy);
+} lm_sort_words;
+typedef struct {
+    lm_sort_words narrow, wide;
+} lm_sort_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
@@ -111,7 +140,8 @@ typedef struct {
     X(lm_copy_kernels, copy)                                                                       \
     X(lm_index_kernels, index)                                                                     \
     X(lm_reduce_kernels, reduce)                                                                   \
-    X(lm_gemm_kernels, gemm)
+    X(lm_gemm_kernels, gemm)                                                                       \
+    X(lm_sort_kernels, sort)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

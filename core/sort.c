@@ -1,0 +1,86 @@
+/* sort.c -- sort, argsort, topk: results and checks; the device's sort slot does the work.
+** Layer: core. */
+#include <string.h>
+
+#include "tensor.h"
+
+/* 0-d tensors are sorted as one row of one element. */
+static luma_tensor at_least_1d(const luma_tensor *x) {
+    luma_tensor t = *x;
+    if (t.storage && t.layout.ndim == 0) t.layout = lm_layout_insert(&t.layout, 0, 1, 1);
+    return t;
+}
+
+static luma_status run(luma_state *S, const luma_tensor *values, const luma_tensor *positions,
+                       const luma_tensor *x, int dim, int64_t k, bool descending) {
+    lm_device *device = lm_device_of(x);
+    if (!device->ops->sort)
+        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "sorting is not supported on %s", device->name);
+    if (luma_numel(positions) == 0) return LUMA_OK;
+    lm_sort s = {.dim = dim,
+                 .descending = descending,
+                 .k = k,
+                 .index_base = S->index_base,
+                 .values = at_least_1d(values),
+                 .positions = at_least_1d(positions),
+                 .x = at_least_1d(x)};
+    return device->ops->sort(S, device, &s);
+}
+
+/* Both results are opened before either is written, so that a failure leaves both as they were. */
+static luma_status sort_pair(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int dim,
+                             int64_t k, bool descending) {
+    int ndim = x->layout.ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+    memcpy(shape, x->layout.shape, sizeof shape);
+    if (ndim) shape[dim] = k;
+    if (outs[0].storage && outs[0].storage == outs[1].storage &&
+        lm_layout_may_overlap(&outs[0].layout, &outs[1].layout))
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the tensors for values and positions overlap");
+    lm_result values, positions;
+    LM_TRY(lm_result_open(S, &values, &outs[0], lm_device_of(x), x->dtype, ndim, shape, &x, 1, 0));
+    luma_status status =
+        lm_result_open(S, &positions, &outs[1], lm_device_of(x), LUMA_INT64, ndim, shape, &x, 1, 0);
+    if (status != LUMA_OK) return lm_result_close(S, &values, status);
+    bool fresh = !outs[0].storage;
+    status = run(S, &values.work, &positions.work, x, dim, k, descending);
+    status = lm_result_close(S, &values, status);
+    luma_status both = lm_result_close(S, &positions, status);
+    if (status == LUMA_OK && both != LUMA_OK && fresh) luma_release(S, &outs[0]);
+    return both;
+}
+
+luma_status luma_sort(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t dim,
+                      bool descending) {
+    int d;
+    LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
+    int64_t n = x->layout.ndim ? x->layout.shape[d] : 1;
+    return sort_pair(S, outs, x, d, n, descending);
+}
+
+luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t k,
+                      int64_t dim, bool largest) {
+    int d;
+    LM_TRY(lm_dim(S, 3, dim, x->layout.ndim, &d));
+    int64_t n = x->layout.ndim ? x->layout.shape[d] : 1;
+    if (k < 0 || k > n)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2,
+                       "k is %lld: 0 to %lld, the size of dim %lld, "
+                       "expected",
+                       (long long)k, (long long)n, (long long)lm_pos(S, d));
+    if (x->layout.ndim == 0 && k == 0)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "k is 0: a 0-d tensor has one element");
+    return sort_pair(S, outs, x, d, k, largest);
+}
+
+luma_status luma_argsort(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
+                         bool descending) {
+    int d, ndim = x->layout.ndim;
+    LM_TRY(lm_dim(S, 2, dim, ndim, &d));
+    lm_result r;
+    LM_TRY(
+        lm_result_open(S, &r, out, lm_device_of(x), LUMA_INT64, ndim, x->layout.shape, &x, 1, 0));
+    luma_tensor none = LUMA_NEW;
+    int64_t n = ndim ? x->layout.shape[d] : 1;
+    return lm_result_close(S, &r, run(S, &none, &r.work, x, d, n, descending));
+}
