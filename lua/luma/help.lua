@@ -64,6 +64,7 @@ local OTHERS = {
         "Bytes that tensors may take; 0 is no limit."},
     {"copy_counts", "copy_counts()", "How often each way of copying was taken."},
     {"fail_after", "fail_after(n)", "For tests: the n-th allocation from now on fails; nil: none."},
+    {"fail_lua_after", "fail_lua_after(n)", "For tests: as fail_after, of Lua's own memory."},
 }
 
 -- "x, dim:dim?, {keepdim:bool}" as one writes it in Lua: "x [, dim] [, {keepdim =}]".
