@@ -1,5 +1,5 @@
 /* transfer_test.c -- copies between devices, with two devices made up here whose addresses fault
-** when the host touches them: every layout, casts, broadcasts, failures half way. */
+** when the host touches them: every layout, casts, broadcasts, failures half way, interrupts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +159,28 @@ static void out_of_memory(luma_state *S, lm_device *to, lm_device *from) {
     luma_release(S, &src);
 }
 
+/* Every way of copying looks at the flag; what it wrote so far stays, and all remains usable. */
+static void interrupted(luma_state *S) {
+    volatile int flag = 1;
+    const int64_t shape[] = {600, 700}, turned[] = {700, 600};
+    luma_tensor x = LUMA_NEW, y = LUMA_NEW, view = LUMA_NEW, cast = LUMA_NEW;
+    CHECK(luma_empty(S, &x, 2, shape, LUMA_FLOAT32, NULL) == LUMA_OK);
+    CHECK(luma_empty(S, &y, 2, turned, LUMA_FLOAT32, NULL) == LUMA_OK);
+    CHECK(luma_t(S, &view, &y) == LUMA_OK);
+    luma_set_interrupt(S, &flag);
+    CHECK(luma_copy(S, &x, &view) == LUMA_ERR_INTERRUPTED);
+    CHECK(luma_copy(S, &view, &x) == LUMA_ERR_INTERRUPTED);
+    CHECK(luma_fill(S, &x, (luma_scalar){.kind = LUMA_IS_INT, .u.i = 1}) == LUMA_ERR_INTERRUPTED);
+    CHECK(luma_to_dtype(S, &cast, &x, LUMA_INT64) == LUMA_ERR_INTERRUPTED && !cast.storage);
+    CHECK(luma_clone(S, &cast, &x) == LUMA_ERR_INTERRUPTED && !cast.storage);
+    flag = 0;
+    CHECK(luma_copy(S, &x, &view) == LUMA_OK);
+    luma_set_interrupt(S, NULL);
+    luma_release(S, &x);
+    luma_release(S, &y);
+    luma_release(S, &view);
+}
+
 int main(void) {
     luma_state *S = luma_open();
     if (!S) return 1;
@@ -173,6 +195,7 @@ int main(void) {
             out_of_memory(S, S->devices[to], S->devices[from]);
         }
     }
+    interrupted(S);
     luma_close(S);
     printf("%ld checks, %ld failures\n", checks, failures);
     return failures > 0;
