@@ -18,6 +18,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
         d->soft_limit = INT64_MAX;
         strncpy(d->name, name, sizeof d->name - 1);
         d->cache = lm_cache_open(d);
+        lm_rng_open(d);
     }
     if (!d || !d->cache) {
         free(d);

@@ -65,11 +65,13 @@ typedef struct {
 } lm_sort;
 
 typedef enum { LM_RANDOM_UNIFORM, LM_RANDOM_NORMAL, LM_RANDOM_INTEGER } lm_random_kind;
-typedef struct {
+typedef struct lm_random {
     lm_random_kind kind;
     luma_tensor out;       /* contiguous */
     uint64_t seed, offset; /* offset counts 32-bit words */
     int64_t lo, hi;        /* LM_RANDOM_INTEGER: inclusive */
+    int64_t words;         /* that an element takes */
+    int bits;              /* that a uniform number keeps of its word */
 } lm_random;
 
 typedef struct lm_device lm_device;
@@ -128,6 +130,8 @@ struct lm_device {
 luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const char *name, int index,
                                void *ctx);
 void lm_device_close(luma_state *S, lm_device *d);
+/* Seeds the generator from the system's entropy. (rng.c) */
+void lm_rng_open(lm_device *d);
 /* "cpu", "cuda", "cuda:1"; NULL is the CPU. The error says what there is. */
 luma_status lm_device_find(luma_state *S, const char *name, lm_device **out);
 

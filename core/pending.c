@@ -89,27 +89,3 @@ W luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x
     (void)outs, (void)e, (void)dim, (void)k, (void)x;
     NO;
 }
-W luma_status luma_rand(luma_state *S, luma_tensor *x) {
-    (void)x;
-    NO;
-}
-W luma_status luma_randn(luma_state *S, luma_tensor *x) {
-    (void)x;
-    NO;
-}
-W luma_status luma_randint(luma_state *S, luma_tensor *x, int64_t a, int64_t b) {
-    (void)x, (void)a, (void)b;
-    NO;
-}
-W luma_status luma_manual_seed(luma_state *S, uint64_t x) {
-    (void)x;
-    NO;
-}
-W luma_status luma_get_rng_state(luma_state *S, const char *x, uint64_t *a, uint64_t *b) {
-    (void)x, (void)a, (void)b;
-    NO;
-}
-W luma_status luma_set_rng_state(luma_state *S, const char *x, uint64_t a, uint64_t b) {
-    (void)x, (void)a, (void)b;
-    NO;
-}

@@ -98,6 +98,7 @@ const lm_device_ops lm_cpu_ops = {
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,
     .matmul = lm_cpu_matmul,
+    .random = lm_cpu_random,
 };
 
 luma_status lm_cpu_register(luma_state *S) {

@@ -133,6 +133,13 @@ typedef struct {
     lm_sort_words narrow, wide;
 } lm_sort_kernels;
 
+/* cpu/level/random.c: elements lo to hi - 1 of r->out, whose data is given. */
+struct lm_random;
+typedef struct {
+    void (*fill)(const struct lm_random *r, char *data, int64_t lo, int64_t hi,
+                 const lm_cast_kernels *casts);
+} lm_random_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
@@ -141,7 +148,8 @@ typedef struct {
     X(lm_index_kernels, index)                                                                     \
     X(lm_reduce_kernels, reduce)                                                                   \
     X(lm_gemm_kernels, gemm)                                                                       \
-    X(lm_sort_kernels, sort)
+    X(lm_sort_kernels, sort)                                                                       \
+    X(lm_random_kernels, random)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

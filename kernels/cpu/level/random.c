@@ -1,0 +1,135 @@
+/* random.c -- random words by the block, and the numbers made of them, on one level.
+** Layer: kernels/cpu/level. */
+#include "random.h"
+
+#include "device.h"
+#include "cpu/level.h"
+#define LM_T f32
+#include "words.h"
+#undef LM_T
+#define LM_T f64
+#include "words.h"
+
+#define BLOCKS 64 /* made at once, side by side */
+#define PIECE 256 /* elements made of them */
+#define TWO_PI 6.283185307179586476925286766559
+
+/* Blocks first .. first + BLOCKS - 1. */
+static void make_blocks(uint64_t seed, uint64_t first, uint32_t *restrict out) {
+    uint32_t x[BLOCKS], y[BLOCKS], z[BLOCKS], w[BLOCKS];
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int i = 0; i < BLOCKS; i++) {
+        uint64_t block = first + (uint64_t)i;
+        x[i] = LM_PHILOX_X(block);
+        y[i] = LM_PHILOX_Y(block);
+        z[i] = LM_PHILOX_Z(block);
+        w[i] = 0;
+    }
+    for (int round = 0; round < LM_PHILOX_ROUNDS; round++) {
+#pragma omp simd
+        for (int i = 0; i < BLOCKS; i++)
+            LM_PHILOX_ROUND(x[i], y[i], z[i], w[i], k0, k1);
+        k0 += LM_PHILOX_KEY0;
+        k1 += LM_PHILOX_KEY1;
+    }
+#pragma omp simd
+    for (int i = 0; i < BLOCKS; i++) {
+        out[4 * i] = x[i];
+        out[4 * i + 1] = y[i];
+        out[4 * i + 2] = z[i];
+        out[4 * i + 3] = w[i];
+    }
+}
+
+/* Room for the words of a piece, four an element, and the ends of the blocks around them. */
+typedef struct {
+    uint32_t words[4 * PIECE + 8 * BLOCKS];
+} room;
+
+/* n words from word `first` on; they start at the pointer returned. */
+static const uint32_t *make_words(uint64_t seed, uint64_t first, int64_t n, room *r) {
+    uint64_t block = first / 4, skip = first % 4;
+    int64_t blocks = ((int64_t)skip + n + 3) / 4;
+    for (int64_t b = 0; b < blocks; b += BLOCKS)
+        make_blocks(seed, block + (uint64_t)b, r->words + 4 * b);
+    return r->words + skip;
+}
+
+/* ---- numbers from words ---- */
+
+static void uniform_f32(int64_t n, const uint32_t *restrict words, int bits, float *restrict out) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        out[i] = lm_uniform_bits(words[i], bits);
+}
+
+static void uniform_f64(int64_t n, const uint32_t *restrict words, double *restrict out) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        out[i] = lm_uniform_f64(words[2 * i], words[2 * i + 1]);
+}
+
+/* Box and Muller's first number of each pair; none is kept for later. */
+static void normal_f32(int64_t n, const uint32_t *restrict words, float *restrict out) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float radius = lm_sqrt_f32(-2.0f * lm_log_f32(lm_positive_f32(words[2 * i])));
+        out[i] = radius * lm_cos_f32((float)TWO_PI * lm_uniform_bits(words[2 * i + 1], 24));
+    }
+}
+
+static void normal_f64(int64_t n, const uint32_t *restrict words, double *restrict out) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t *w = words + 4 * i;
+        double radius = lm_sqrt_f64(-2.0 * lm_log_f64(lm_positive_f64(w[0], w[1])));
+        out[i] = radius * lm_cos_f64(TWO_PI * lm_uniform_f64(w[2], w[3]));
+    }
+}
+
+static void integers(int64_t n, const uint32_t *words, const lm_random *r, uint64_t first,
+                     int64_t *out) {
+    uint64_t range = (uint64_t)r->hi - (uint64_t)r->lo + 1;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t low = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
+        uint64_t v = lm_uniform_below(r->seed, first + 2 * (uint64_t)i, low, range);
+        out[i] = (int64_t)((uint64_t)r->lo + v);
+    }
+}
+
+/* n <= PIECE numbers from words that begin at word `first`, in the dtype that they are made in. */
+static void make(const lm_random *r, uint64_t first, int64_t n, const uint32_t *words, void *out) {
+    bool wide = r->out.dtype == LUMA_FLOAT64;
+    if (r->kind == LM_RANDOM_INTEGER)
+        integers(n, words, r, first, out);
+    else if (r->kind == LM_RANDOM_NORMAL && wide)
+        normal_f64(n, words, out);
+    else if (r->kind == LM_RANDOM_NORMAL)
+        normal_f32(n, words, out);
+    else if (wide)
+        uniform_f64(n, words, out);
+    else
+        uniform_f32(n, words, r->bits, out);
+}
+
+/* Elements lo .. hi - 1 of a contiguous output. */
+static void fill(const lm_random *r, char *data, int64_t lo, int64_t hi,
+                 const lm_cast_kernels *casts) {
+    room words;
+    _Alignas(64) int64_t numbers[PIECE];
+    int64_t size = (int64_t)lm_dtype_size(r->out.dtype);
+    luma_dtype made = r->kind == LM_RANDOM_INTEGER   ? LUMA_INT64
+                      : r->out.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64
+                                                     : LUMA_FLOAT32;
+    for (int64_t i = lo; i < hi; i += PIECE) {
+        int64_t n = hi - i < PIECE ? hi - i : PIECE;
+        uint64_t first = r->offset + (uint64_t)(i * r->words);
+        const uint32_t *w = make_words(r->seed, first, n * r->words, &words);
+        make(r, first, n, w, numbers);
+        casts->cast[made][r->out.dtype](n, (const char *)numbers, (int64_t)lm_dtype_size(made),
+                                        data + i * size, size);
+    }
+}
+
+extern const lm_random_kernels LM_TABLE(random);
+const lm_random_kernels LM_TABLE(random) = {fill};
