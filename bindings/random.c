@@ -261,6 +261,7 @@ static int get_rng_state(lua_State *L) {
 static int set_rng_state(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "set_rng_state");
+    lua_settop(L, 2);
     if (!lua_istable(L, 1)) lm_bad_type(&k, 1, 1, "state");
     if (!lm_get_option(&k, 1, "seed")) lua_pushnil(L);
     uint64_t seed = (uint64_t)lm_arg_integer(&k, 1, lua_gettop(L));
