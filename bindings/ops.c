@@ -28,11 +28,6 @@ typedef struct {
 
 /* ---- reading arguments ---- */
 
-static bool takes_list(lm_type type) {
-    return type == LM_TYPE_INDEX || type == LM_TYPE_TENSORS || type == LM_TYPE_DIMS ||
-           type == LM_TYPE_SHAPE || type == LM_TYPE_LIST || type == LM_TYPE_SIZES;
-}
-
 /* Order of dims: the one shape-like parameter that holds dims. */
 static bool holds_dims(const lm_param *p) {
     return p->type == LM_TYPE_DIMS || (p->type == LM_TYPE_SHAPE && strcmp(p->name, "dims") == 0);
@@ -113,7 +108,8 @@ static void too_many(call *c, int arg) {
     for (int p = 0; p < c->nparams && !option; p++) {
         if (c->params[p].option) option = c->params[p].name;
     }
-    if (option && lm_is_scalar(c->k.L, arg))
+    int type = lua_type(c->k.L, arg);
+    if (option && (type == LUA_TBOOLEAN || type == LUA_TSTRING))
         lm_bad(&c->k, arg, "options stand in a table, as in {%s = ...}", option);
     lm_bad(&c->k, arg, "no such argument");
 }
@@ -125,11 +121,7 @@ static void read_positional(call *c) {
     int arg = 1;
     for (int p = 0; p < c->nparams && !c->params[p].option; p++) {
         const lm_param *param = &c->params[p];
-        bool list = takes_list(param->type) && !param->optional;
-        if (arg == c->k.top && !list && lm_is_options(L, arg)) {
-            c->options = arg;
-            if (!param->optional) lm_bad(&c->k, arg, "%s expected, got options", param->name);
-        }
+        if (arg == c->k.top && param->optional && lm_is_options(L, arg)) c->options = arg;
         if (c->options || (lua_isnoneornil(L, arg) && param->optional)) {
             arg += c->options ? 0 : 1;
             continue;

@@ -352,6 +352,17 @@ static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out, int nin
 
 #define QUICK_MOST 1024 /* elements */
 
+/* Rows that take floats as they are. */
+#define QUICK_FLOATS true
+#define QUICK_NUMBERS true
+#define QUICK_INTS false
+#define QUICK_BITS false
+static const bool quick_rows[LM_NOPS] = {
+#define UNARY(name, dtypes, ...) [LM_OP_##name] = QUICK_##dtypes,
+#define BINARY(name, dtypes, ...) [LM_OP_##name] = QUICK_##dtypes,
+#include "ops.def"
+};
+
 /* Elements of x when it has exactly the strides of a new tensor; else 0. */
 static int64_t dense_numel(const luma_layout *x) {
     int64_t n = 1;
@@ -388,9 +399,7 @@ static char *quick_number(quick_value *value, luma_dtype dtype, luma_scalar v) {
 static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma_tensor *const *ins,
                   luma_status *status) {
     static const lm_params none = {.d = {0}};
-    const lm_op_info *row = &lm_ops[op];
-    if (row->row != LM_ROW_BINARY && row->row != LM_ROW_UNARY) return false;
-    if (row->takes != LM_TAKES_NUMBERS && row->takes != LM_TAKES_FLOATS) return false;
+    if (!quick_rows[op]) return false;
     const luma_tensor *x = ins[0]->storage ? ins[0] : ins[nin - 1];
     if (!x->storage || (x->dtype != LUMA_FLOAT32 && x->dtype != LUMA_FLOAT64) || out->storage ||
         out->number.kind != LUMA_NOT_A_NUMBER)

@@ -1,5 +1,5 @@
--- index_lua_spec.lua -- x[...], x(...), assignment, and walking: the whole of the language's section
--- on indexing.
+-- index_lua_spec.lua -- x[...], x(...), assignment, and walking: the whole of the language's
+-- section on indexing.
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local check = require "check"

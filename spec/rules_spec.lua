@@ -93,8 +93,10 @@ describe("integers and casts:", function()
   end)
 
   it("small floats round to nearest even from the source", function()
-    check.tensor({1, 1.015625, -1}, "bfloat16", T({1 + 2 ^ -8, 1 + 3 * 2 ^ -8, -(1 + 2 ^ -8)}, "bf16"))
-    check.tensor({16, 20, 24, 448, -448, 448}, "float8_e4m3", T({17, 19, 25, 1e6, -inf, 464}, "f8e4m3"))
+    check.tensor({1, 1.015625, -1}, "bfloat16",
+      T({1 + 2 ^ -8, 1 + 3 * 2 ^ -8, -(1 + 2 ^ -8)}, "bf16"))
+    check.tensor({16, 20, 24, 448, -448, 448}, "float8_e4m3",
+      T({17, 19, 25, 1e6, -inf, 464}, "f8e4m3"))
     check.tensor({nan}, "float8_e4m3", T({nan}, "f8e4m3"))
     -- one rounding: through float32 this would be a tie
     check.tensor({1 + 2 ^ -10}, "float16", T({1 + 2 ^ -11 + 2 ^ -40}, "float16"))
@@ -354,6 +356,17 @@ describe("decided:", function()
     check.tensor({{0, 0}, {0, 0}}, "float32", x)
     check.tensor({1, -2}, "int32", T({0, 0}, "int32"):copy_(T {1.9, -2.9}))
     check.raises("broadcast", x.copy_, x, luma.zeros(3))
+  end)
+
+  it("slice_set_ writes in place", function()
+    local x = luma.zeros(2, 4)
+    assert.is_true(rawequal(x, x:slice_set_(T {{1, 2}, {3, 4}}, 2, 2)))
+    check.tensor({{0, 1, 2, 0}, {0, 3, 4, 0}}, "float32", x)
+    x:slice_set_(T {{9, 9, 9, 9}}, 1, -1)
+    check.tensor({{0, 1, 2, 0}, {9, 9, 9, 9}}, "float32", x)
+    check.raises("slice_set_", x.slice_set_, x, T {{1, 2}}, 2, 4)
+    check.raises("position 0", x.slice_set_, x, T {{1, 2}}, 1, 0)
+    check.tensor({{5, 1, 2, 0}}, "float32", x["1:1"]:slice_set(T {{5}}, 2, 1))
   end)
 
   it("all and any without a dim are booleans, with one bool tensors", function()

@@ -27,8 +27,8 @@ local function same_value(a, b)
   return a == b and math.type(a) == math.type(b)
 end
 
--- x is a tensor with exactly these elements (nested lists; a number for 0-d) and this dtype. Written
--- integers stand for floats where the dtype is one.
+-- x is a tensor with exactly these elements (nested lists; a number for 0-d) and this dtype.
+-- Written integers stand for floats where the dtype is one.
 function M.tensor(expected, dtype, x)
   if not luma.is_tensor(x) then error("a tensor expected, got " .. show(x), 2) end
   if x.dtype ~= dtype then error(("%s expected, got %s"):format(dtype, show(x)), 2) end
@@ -72,7 +72,8 @@ function M.near(expected, v, tolerance)
     for i = 1, #expected do M.near(expected[i], v[i], tolerance) end
     return
   end
-  local fine = v == expected or math.abs(v - expected) <= tolerance * math.max(1, math.abs(expected))
+  local allowed = tolerance * math.max(1, math.abs(expected))
+  local fine = v == expected or math.abs(v - expected) <= allowed
   if not fine then error(("about %s expected, got %s"):format(show(expected), show(v)), 2) end
 end
 
