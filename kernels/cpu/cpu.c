@@ -73,11 +73,11 @@ static bool supports(lm_device *d, lm_op op, luma_dtype dtype) {
     return lm_level_now()->elementwise->map[op][dtype] != NULL;
 }
 
-/* A slot that is not named here is NULL: unsupported. */
 static lm_map_fn *kernel(lm_op op, luma_dtype dtype) {
     return lm_level_now()->elementwise->map[op][dtype];
 }
 
+/* A slot that is not named here is NULL: unsupported. */
 const lm_device_ops lm_cpu_ops = {
     .kind = "cpu",
     .raw_alloc = raw_alloc,
