@@ -374,6 +374,7 @@ static bool run_small(lm_map *m, lm_map_fn *fn, int64_t cost) {
 
 luma_status lm_iter_run(luma_state *S, lm_map *m, lm_map_fn *fn, const lm_cast_kernels *casts,
                         const lm_copy_kernels *copies, int64_t cost) {
+    bool stream = m->params.stream;
     m->params.stream = false;
     if (run_small(m, fn, cost)) return LUMA_OK;
     int64_t numel = 1;
@@ -395,7 +396,7 @@ luma_status lm_iter_run(luma_state *S, lm_map *m, lm_map_fn *fn, const lm_cast_k
         r.col_stride[k] = last < 0 || !o->data ? 0 : o->stride[last];
     }
     choose_blocks(&r, cost);
-    m->params.stream = last >= 0 && wants_stream(m, numel);
+    m->params.stream = stream && last >= 0 && wants_stream(m, numel);
     int64_t blocks = numel / (r.height * r.width) * r.down * r.across;
     int64_t work = r.rows * r.cols * cost;
     lm_parallel(blocks, (GRAIN + work - 1) / work, run_blocks, &r);

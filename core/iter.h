@@ -28,8 +28,10 @@ typedef struct {
 typedef struct {
     double d[2];
     int64_t i[2];
-    int *found;  /* of guards: set to 1 (atomically) when an element is what they look for */
-    bool stream; /* a wish: operand 0 is contiguous and 64-byte aligned, and too large for caches */
+    int *found; /* of guards: set to 1 (atomically) when an element is what they look for */
+    /* Given to lm_iter_run: large results may pass the caches by. Given to a kernel: this line may;
+    ** it is side by side and begins at a multiple of 64 bytes. */
+    bool stream;
 } lm_params;
 
 /* A kernel walks one dimension: n elements of every operand, p[k] += s[k] (bytes) each. */

@@ -136,10 +136,23 @@ LM_FN float lm_round_f32(float a) { /* half to even: the rounding mode is never 
 LM_FN double lm_round_f64(double a) {
     return rint(a);
 }
+/* Exact, as any fmod. The library goes bit by bit; a quotient that double holds makes it one step. */
 LM_FN float lm_fmod_f32(float a, float b) {
-    return fmodf(a, b);
+    double x = (double)lm_abs_f32(a), y = (double)lm_abs_f32(b), q = x / y;
+    if (x < y) return a;
+    if (!(q < 0x1p28)) return fmodf(a, b);
+    /* the quotient of two floats is not within 2^-53 of a whole number unless it is one */
+    return lm_copysign_f32((float)(x - trunc(q) * y), a);
 }
 LM_FN double lm_fmod_f64(double a, double b) {
+#if LM_HAS_FMA
+    double x = lm_abs_f64(a), y = lm_abs_f64(b), q = x / y;
+    if (x < y) return a;
+    if (q < 0x1p53) {
+        double r = lm_fma_f64(-trunc(q), y, x); /* exact; below 0 where q was rounded up */
+        return lm_copysign_f64(r < 0 ? r + y : r, a);
+    }
+#endif
     return fmod(a, b);
 }
 #define LM_STANDIN(name, f, d)                                                                     \
@@ -151,8 +164,9 @@ LM_FN double lm_fmod_f64(double a, double b) {
     }
 LM_STANDIN(exp, expf, exp)
 LM_STANDIN(log, logf, log)
-LM_STANDIN(sin, sinf, sin) LM_STANDIN(cos, cosf, cos) LM_STANDIN(tanh, tanhf, tanh)
-    LM_STANDIN(erf, erff, erf) LM_FN float lm_gelu_f32(float a) {
+LM_STANDIN(sin, sinf, sin)
+LM_STANDIN(cos, cosf, cos) LM_STANDIN(tanh, tanhf, tanh) LM_STANDIN(erf, erff, erf) LM_FN
+    float lm_gelu_f32(float a) {
     return a * 0.5f * erfcf(-a * 0.70710678f);
 }
 LM_FN double lm_gelu_f64(double a) {

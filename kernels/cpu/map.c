@@ -44,7 +44,7 @@ static luma_status refuse(luma_state *S, lm_op op, lm_guard guard, const char *p
         return lm_fail(S, LUMA_ERR_ZERO, 2, "attempt to perform '%s'%s",
                        op == LM_OP_floor_div   ? "n//0"
                        : op == LM_OP_trunc_div ? "trunc_div(n, 0)"
-                       : op == LM_OP_remainder ? "n%%0"
+                       : op == LM_OP_remainder ? "n%0"
                                                : "fmod(n, 0)",
                        position);
     return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%s%s",
@@ -86,6 +86,8 @@ luma_status lm_cpu_map(luma_state *S, lm_device *d, lm_map *m) {
     lm_guard guard = lm_dtype_is_float(m->compute) ? LM_GUARD_NONE : lm_op_guard(m->op);
     if (guard != LM_GUARD_NONE) LM_TRY(look(S, m, guard));
     lm_iter_plan(m);
+    /* the words of the rows with guards are not made of vectors, for which streaming is meant */
+    m->params.stream = lm_op_guard(m->op) == LM_GUARD_NONE;
     return lm_iter_run(S, m, level->elementwise->map[m->op][m->compute], level->cast, level->copy,
                        cost_of(m, guard));
 }

@@ -92,9 +92,16 @@ LM_FN void LM_NAME(ternary)(int64_t n, char *const *p, const int64_t *s, bool st
 #if LM_KIND == LM_SIGNED || LM_KIND == LM_UNSIGNED
 LM_FN void LM_NAME(find)(int64_t n, const char *x, int64_t s, const lm_params *params,
                          uint8_t (*f)(LM_C)) {
+    const LM_C *side = (const LM_C *)(const void *)x;
     uint8_t any = 0;
-    for (int64_t i = 0; i < n; i++, x += s)
-        any |= f(*(const LM_C *)(const void *)x);
+    if (s == (int64_t)sizeof(LM_C)) {
+#pragma omp simd reduction(| : any)
+        for (int64_t i = 0; i < n; i++)
+            any |= f(side[i]);
+    } else {
+        for (int64_t i = 0; i < n; i++, x += s)
+            any |= f(*(const LM_C *)(const void *)x);
+    }
     if (any) __atomic_store_n(params->found, 1, __ATOMIC_RELAXED);
 }
 LM_FN uint8_t LM_NAME(is_zero)(LM_C x) {
@@ -152,9 +159,12 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
         })
 #define BINARY(name, dtypes, formula, domain, ulp, scalar, doc)                                    \
     EACH_##dtypes(                                                                                 \
-        LM_FN LM_C SCALAR(name)(LM_C x, LM_C y) { return scalar; } static void KERNEL(name)(       \
-            MAP_ARGUMENTS) { LM_NAME(binary)                                                       \
-                             (n, p, s, params->stream, SCALAR(name)); })
+        LM_FN LM_C SCALAR(name)(LM_C x, LM_C y) {                                                  \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            LM_NAME(binary)                                                                        \
+            (n, p, s, params->stream, SCALAR(name));                                               \
+        })
 #define COMPARE(name, dtypes, formula, scalar, doc)                                                \
     EACH_##dtypes(                                                                                 \
         LM_FN uint8_t SCALAR(name)(LM_C x, LM_C y) {                                               \
@@ -164,9 +174,12 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
         })
 #define TERNARY(name, dtypes, formula, scalar, doc)                                                \
     EACH_##dtypes(                                                                                 \
-        LM_FN LM_C SCALAR(name)(uint8_t x, LM_C y, LM_C z) { return scalar; } static void KERNEL(  \
-            name)(MAP_ARGUMENTS) { LM_NAME(ternary)                                                \
-                                   (n, p, s, params->stream, SCALAR(name)); })
+        LM_FN LM_C SCALAR(name)(uint8_t x, LM_C y, LM_C z) {                                       \
+            return scalar;                                                                         \
+        } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
+            LM_NAME(ternary)                                                                       \
+            (n, p, s, params->stream, SCALAR(name));                                               \
+        })
 #include "ops.def"
 
 #undef SCALAR
