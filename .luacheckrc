@@ -1,4 +1,4 @@
 std = "lua54"
-max_line_length = 100
+max_line_length = 110
 codes = true
 files["spec"].std = "lua54+busted"
