@@ -7,6 +7,8 @@
 ** the sign of a signed number moved right; the launcher refuses negative counts. */
 #include <math.h>
 
+#include "math_f32.h"
+#include "math_f64.h"
 #include "scalar.h"
 
 #ifndef lm_words_h
@@ -154,29 +156,6 @@ LM_FN double lm_fmod_f64(double a, double b) {
     }
 #endif
     return fmod(a, b);
-}
-#define LM_STANDIN(name, f, d)                                                                     \
-    LM_FN float lm_##name##_f32(float a) {                                                         \
-        return f(a);                                                                               \
-    }                                                                                              \
-    LM_FN double lm_##name##_f64(double a) {                                                       \
-        return d(a);                                                                               \
-    }
-LM_STANDIN(exp, expf, exp)
-LM_STANDIN(log, logf, log)
-LM_STANDIN(sin, sinf, sin)
-LM_STANDIN(cos, cosf, cos) LM_STANDIN(tanh, tanhf, tanh) LM_STANDIN(erf, erff, erf) LM_FN
-    float lm_gelu_f32(float a) {
-    return a * 0.5f * erfcf(-a * 0.70710678f);
-}
-LM_FN double lm_gelu_f64(double a) {
-    return a * 0.5 * erfc(-a * 0.70710678118654752);
-}
-LM_FN float lm_pow_f32(float a, float b) {
-    return powf(a, b);
-}
-LM_FN double lm_pow_f64(double a, double b) {
-    return pow(a, b);
 }
 /* Rounded once on every machine. */
 LM_FN float lm_fused_f32(float a, float b, float c) {
