@@ -120,6 +120,58 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
 }
 #endif
 
+/* Rows of angles. The complete word does not become vectors; the fast one does, and is right where
+** no |x| of a block is past its bound. Blocks are whole chunks. */
+#if LM_KIND == LM_FLOAT
+LM_FN bool LM_NAME(angles_are_small)(int64_t n, const LM_C *x) {
+    int past = 0;
+#pragma omp simd reduction(| : past)
+    for (int64_t i = 0; i < n; i++)
+        past |= !LM_NAME(angle_is_small)(x[i]);
+    return !past;
+}
+LM_FN LM_C LM_NAME(sin_of_small)(LM_C x, LM_C p0, LM_C p1) {
+    (void)p0;
+    (void)p1;
+    return LM_NAME(sin_fast)(x);
+}
+LM_FN LM_C LM_NAME(cos_of_small)(LM_C x, LM_C p0, LM_C p1) {
+    (void)p0;
+    (void)p1;
+    return LM_NAME(cos_fast)(x);
+}
+LM_FN void LM_NAME(angles)(int64_t n, char *const *p, const int64_t *s, bool stream,
+                           LM_C (*fast)(LM_C, LM_C, LM_C), LM_C (*complete)(LM_C, LM_C, LM_C)) {
+    const int64_t block = 16 * LM_CHUNK;
+    for (int64_t done = 0; done < n; done += block) {
+        int64_t m = n - done < block ? n - done : block;
+        char *q[2] = {p[0] + done * s[0], p[1] + done * s[1]};
+        if (s[1] == (int64_t)sizeof(LM_C) &&
+            LM_NAME(angles_are_small)(m, (const LM_C *)(void *)q[1]))
+            LM_NAME(unary)(m, q, s, stream, 0, 0, fast);
+        else
+            LM_NAME(unary)(m, q, s, false, 0, 0, complete);
+    }
+}
+#endif
+
+/* The loop of a row; op is a constant. */
+LM_FN void LM_NAME(unary_row)(lm_op op, int64_t n, char *const *p, const int64_t *s, bool stream,
+                              LM_C (*f)(LM_C, LM_C, LM_C)) {
+#if LM_KIND == LM_FLOAT
+    if (op == LM_OP_sin) {
+        LM_NAME(angles)(n, p, s, stream, LM_NAME(sin_of_small), f);
+        return;
+    }
+    if (op == LM_OP_cos) {
+        LM_NAME(angles)(n, p, s, stream, LM_NAME(cos_of_small), f);
+        return;
+    }
+#endif
+    (void)op;
+    LM_NAME(unary)(n, p, s, stream, 0, 0, f);
+}
+
 /* One scalar function and one kernel per row. */
 #define SCALAR(name) LM_NAME(name##_op)
 #define KERNEL(name) LM_NAME(name##_map)
@@ -132,7 +184,7 @@ static void LM_NAME(find_negative)(int64_t n, char *const *p, const int64_t *s,
             (void)p1;                                                                              \
             return scalar;                                                                         \
         } static void KERNEL(name)(MAP_ARGUMENTS) {                                                \
-            LM_NAME(unary)(n, p, s, params->stream, 0, 0, SCALAR(name));                           \
+            LM_NAME(unary_row)(LM_OP_##name, n, p, s, params->stream, SCALAR(name));               \
         })
 #if LM_KIND == LM_FLOAT
 #define PARAM(k) (LM_C) params->d[k]
