@@ -15,6 +15,7 @@
 #define GRAIN 32768            /* bytes of work that pay for another thread */
 #define PIECE 65536            /* bytes of work between polls of the interrupt flag */
 #define SHORT_ROW 64           /* elements; shorter rows are grouped */
+#define FEW 128                /* elements that are not worth grouping */
 #define FAR 64                 /* bytes: every element on a cache line of its own */
 #define SCATTERED 16           /* elements that a kernel may walk with strides of any kind */
 #define STREAM_FROM (16 << 20) /* bytes of operand 0 */
@@ -117,6 +118,7 @@ typedef struct {
     int64_t rows, cols;    /* of a block */
     int64_t down, across;  /* blocks along them */
     int64_t strip;         /* blocks that follow each other downward */
+    bool plain;            /* lines go to the kernel as they are */
     bool packed[LM_ITER_MAX];
     char *data[LM_ITER_MAX];
     int64_t row_stride[LM_ITER_MAX], col_stride[LM_ITER_MAX], size[LM_ITER_MAX];
@@ -239,6 +241,14 @@ static void run_block(const iter_run *r, buffers *b, char *const *at, int64_t ro
     if (r->packed[0]) pack(r, 0, at[0], b, rows, cols, true);
 }
 
+static void run_plain_block(const iter_run *r, char **at, int64_t rows, int64_t cols) {
+    for (int64_t i = 0; i < rows; i++) {
+        r->fn(cols, at, r->col_stride, &r->m->params);
+        for (int k = 0; k < r->noperands; k++)
+            at[k] += r->row_stride[k];
+    }
+}
+
 /* Where block i begins: along rows first, then down, then through the outer dims. */
 static void place_block(const iter_run *r, int64_t i, int64_t *row, int64_t *col, char **at) {
     *col = i % r->across * r->cols;
@@ -269,7 +279,12 @@ static void run_blocks(void *ctx, int64_t lo, int64_t hi) {
         char *at[LM_ITER_MAX];
         place_block(r, i, &row, &col, at);
         int64_t rows = r->height - row, cols = r->width - col;
-        run_block(r, &b, at, rows < r->rows ? rows : r->rows, cols < r->cols ? cols : r->cols);
+        if (rows > r->rows) rows = r->rows;
+        if (cols > r->cols) cols = r->cols;
+        if (r->plain)
+            run_plain_block(r, at, rows, cols);
+        else
+            run_block(r, &b, at, rows, cols);
     }
 }
 
@@ -281,20 +296,19 @@ static bool is_transposed(const iter_run *r, int k) {
     return rs != 0 && rs < cs && cs >= FAR && r->height >= 8 && r->width >= 8;
 }
 
-/* Whether every line is of the kernel's dtype and side by side, or one element. */
-static bool is_direct(const lm_map *m) {
-    for (int k = 0; k < m->noperands; k++) {
-        const lm_operand *o = &m->operand[k];
+/* Whether kernels take every line as it is: no casts, elements side by side, repeated or few. */
+static bool is_plain(const iter_run *r) {
+    for (int k = 0; k < r->noperands; k++) {
+        const lm_operand *o = &r->m->operand[k];
+        int64_t s = r->col_stride[k];
         if (o->dtype != o->kernel) return false;
-        if (m->ndim == 0 || !o->data) continue;
-        int64_t s = o->stride[m->ndim - 1];
-        if (s != 0 && s != (int64_t)lm_dtype_size(o->dtype)) return false;
+        if (s != 0 && s != r->size[k] && r->width > SCATTERED) return false;
     }
     return true;
 }
 
 static void choose_blocks(iter_run *r, int64_t cost) {
-    bool tiles = false, direct = is_direct(r->m);
+    bool tiles = false, plain = is_plain(r);
     int64_t widest = 1;
     for (int k = 0; k < r->noperands; k++) {
         if (r->size[k] > widest) widest = r->size[k];
@@ -307,16 +321,18 @@ static void choose_blocks(iter_run *r, int64_t cost) {
         if (r->rows > LM_TILE_ROWS) r->rows = LM_TILE_ROWS;
         /* a tile that is cast is better one line than many short ones */
         for (int k = 0; k < r->noperands; k++)
-            if (!direct && r->row_stride[k] != r->cols * r->col_stride[k]) r->packed[k] = true;
-    } else if (r->width < SHORT_ROW && r->height > 1) {
+            if (!plain && r->row_stride[k] != r->cols * r->col_stride[k]) r->packed[k] = true;
+    } else if (r->width < SHORT_ROW && r->height * r->width > FEW) {
         r->cols = r->width;
         r->rows = LM_BLOCK / r->cols;
         for (int k = 0; k < r->noperands; k++)
             r->packed[k] = r->row_stride[k] != r->width * r->col_stride[k];
     } else {
-        r->rows = 1;
-        r->cols = direct ? PIECE / cost / 64 * 64 : LM_BLOCK;
-        if (r->cols < SHORT_ROW) r->cols = SHORT_ROW;
+        int64_t piece = PIECE / cost / SHORT_ROW * SHORT_ROW;
+        if (piece < SHORT_ROW) piece = SHORT_ROW;
+        r->plain = plain;
+        r->cols = plain || piece < LM_BLOCK ? piece : LM_BLOCK;
+        r->rows = r->width < piece ? piece / r->width : 1;
     }
     if (r->rows > r->height) r->rows = r->height;
     if (r->cols > r->width) r->cols = r->width;
