@@ -186,7 +186,7 @@ luma_status lm_writer_put(luma_state *S, lm_writer *w, const void *data, size_t 
 
 luma_status lm_writer_close(luma_state *S, lm_writer *w, luma_status status) {
     int error = 0;
-    if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0) error = errno;
+    if (fflush(w->file) != 0) error = errno;
     if (fclose(w->file) != 0 && !error) error = errno;
     if (status == LUMA_OK && !error && rename(w->temporary, w->path) != 0) error = errno;
     if (status != LUMA_OK || error) unlink(w->temporary);
