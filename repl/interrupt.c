@@ -31,7 +31,10 @@ static void stop_hook(lua_State *L, lua_Debug *ar) {
     /* Whoever raised the error first has lowered the flag: one press, one error. */
     if (!forced && !flag) return;
     flag = forced;
-    luaL_error(L, "interrupted");
+    luaL_where(L, 0); /* in a hook, level 0 is the function that was running */
+    lua_pushliteral(L, "interrupted");
+    lua_concat(L, 2);
+    lua_error(L);
 }
 
 static void on_signal(int number) {
