@@ -147,7 +147,7 @@ describe("files", function()
         assert.is_false(pcall(luma.load, write("cut.npy", bytes:sub(1, n))))
       end
       for i = 1, #bytes do
-        for _, byte in ipairs {"\0", "\xff", "9", "'"} do
+        for _, byte in ipairs {"\xff", "9"} do
           pcall(luma.load, write("cut.npy", bytes:sub(1, i - 1) .. byte .. bytes:sub(i + 1)))
         end
       end
@@ -178,10 +178,9 @@ describe("files", function()
         for n = 0, #bytes - 1, 3 do
           assert.is_false(pcall(luma.load, write("cut.npz", bytes:sub(1, n))))
         end
-        for i = 1, #bytes do
-          for _, byte in ipairs {"\0", "\xff", string.char(bytes:byte(i) ~ 1)} do
-            pcall(luma.load, write("cut.npz", bytes:sub(1, i - 1) .. byte .. bytes:sub(i + 1)))
-          end
+        for i = 1, #bytes do -- one of three changes each
+          local byte = ({"\0", "\xff", string.char(bytes:byte(i) ~ 1)})[i % 3 + 1]
+          pcall(luma.load, write("cut.npz", bytes:sub(1, i - 1) .. byte .. bytes:sub(i + 1)))
         end
       end)
     end
@@ -309,7 +308,7 @@ describe("files", function()
         assert.is_false(pcall(luma.load, write("cut.safetensors", bytes:sub(1, n))))
       end
       for i = 1, #bytes do
-        for _, byte in ipairs {"\0", "\xff", "9", '"', "}", ","} do
+        for _, byte in ipairs {"\xff", "9", '"'} do
           pcall(luma.load, write("cut.safetensors", bytes:sub(1, i - 1) .. byte .. bytes:sub(i + 1)))
         end
       end

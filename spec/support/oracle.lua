@@ -169,14 +169,14 @@ function env.rshift(x, y) -- arithmetic
   return x // (1 << y)
 end
 
--- exp(-x^2) without the error of rounding x^2 (Dekker's exact product).
-local function gauss(x)
+-- exp(-scale x^2) without the error of rounding x^2 (Dekker's exact product); scale a power of two.
+local function gauss(x, scale)
   local c = x * 134217729.0
   local high = c - (c - x)
   local low = x - high
   local square = x * x
   local rest = ((high * high - square) + 2 * high * low) + low * low
-  return math.exp(-square) * (1 - rest)
+  return math.exp(-square * scale) * (1 - rest * scale)
 end
 
 -- erf by a series of positive terms, erfc by its continued fraction (Abramowitz and Stegun 7.1.6,
@@ -188,24 +188,25 @@ local function erf_series(x)
     sum = sum + term
     if term < sum * 1e-18 then break end
   end
-  return 2 / math.sqrt(math.pi) * gauss(x) * sum
+  return 2 / math.sqrt(math.pi) * gauss(x, 1) * sum
 end
-local function erfc_tail(x) -- x >= 1
+-- erfc(x) over exp(-x^2), x >= 1
+local function erfc_fraction(x)
   local f = x
   for k = 400, 1, -1 do f = x + k / 2 / f end
-  return gauss(x) / math.sqrt(math.pi) / f
+  return 1 / math.sqrt(math.pi) / f
 end
 function env.erf(x)
   if x ~= x or x == 0 then return x end
   if x < 0 then return -env.erf(-x) end
   if x > 7 then return 1.0 end
-  return x < 1 and erf_series(x) or 1 - erfc_tail(x)
+  return x < 1 and erf_series(x) or 1 - gauss(x, 1) * erfc_fraction(x)
 end
 function env.gelu(x)
   if x ~= x or x == huge then return x end
   if x < -40 then return -0.0 end
   local z = x / math.sqrt(2)
-  if z < -1 then return x * 0.5 * erfc_tail(-z) end
+  if z < -1 then return x * 0.5 * gauss(x, 0.5) * erfc_fraction(-z) end
   return x * 0.5 * (1 + env.erf(z))
 end
 function env.tanh(x)
