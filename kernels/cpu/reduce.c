@@ -232,7 +232,7 @@ static void plan_pieces(plan *p) {
     if (p->strips >= FEW_STRIPS || total < PIECE || w->nreduced == 0) return;
     int64_t longest = p->piece, tasks = within(total / PIECE, FEW_TASKS, MANY_TASKS);
     p->piece = ceil_div(longest, within(ceil_div(tasks, p->strips), 1, longest));
-    if (p->piece > 64) p->piece = ceil_div(p->piece, 64) * 64;
+    if (p->piece > 64) p->piece = within(ceil_div(p->piece, 64) * 64, 1, longest);
     p->pieces = ceil_div(longest, p->piece);
 }
 
