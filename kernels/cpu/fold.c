@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "block.h"
 #include "keys.h"
 
 #define GATHERED 1024 /* elements of a gathered block: 8 KB at most */
@@ -206,22 +207,6 @@ static void call(run *u, int64_t m, int64_t n, const char *x, int64_t sx, const 
         u->fn(m, n, x, sx, f);
 }
 
-/* (m,n) elements sm and sn bytes apart, cast into rows of the kernels' dtype without gaps. */
-static void gather(const run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, const char *x,
-                   char *y) {
-    int64_t size = (int64_t)lm_dtype_size(u->w->dtype);
-    lm_cast_fn *cast = lm_level_now()->cast->cast[u->w->stored][u->w->dtype];
-    if (m == 1 || sm == n * sn) {
-        cast(m * n, x, sn, y, size);
-    } else if (n >= m) {
-        for (int64_t i = 0; i < m; i++)
-            cast(n, x + i * sm, sn, y + i * n * size, size);
-    } else {
-        for (int64_t k = 0; k < n; k++)
-            cast(m, x + k * sn, sm, y + k * size, n * size);
-    }
-}
-
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -245,7 +230,8 @@ static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, con
             int64_t row = w->by_columns ? 0 : i * step;
             lm_fold g = {value + row * size, f.position + row, f.param + row,
                          at + (w->by_columns ? i : k), step};
-            gather(u, rows, sm, columns, sn, x + i * sm + k * sn, buffer);
+            lm_block_gather(w->stored, w->dtype, rows, sm, columns, sn, x + i * sm + k * sn,
+                            buffer);
             call(u, rows, columns, buffer, columns * (int64_t)lm_dtype_size(w->dtype), &g);
         }
     }

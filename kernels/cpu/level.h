@@ -139,6 +139,23 @@ typedef struct {
     void (*fill)(const struct lm_random *r, char *data, int64_t lo, int64_t hi,
                  const lm_cast_kernels *casts);
 } lm_random_kernels;
+/* cpu/level/scan.c. cumsum of int64, float32, float64; the rest of the two float types. Rows of x
+** and y are sx and sy bytes apart, elements side by side. [0]: along rows, [1]: along columns. */
+typedef struct {
+    /* y[i] = *sum + x[0] + ... + x[i]; *sum and *total (double or int64) grow by the sum of x, each
+    ** from where it was. y may be NULL. */
+    void (*cumsum_row[LUMA_NDTYPES])(int64_t n, const char *x, char *y, void *sum, void *total);
+    void (*cumsum_columns[LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
+                                         int64_t sy, void *sum);
+    /* y = exp(x - shift); sum += y. y may be x. */
+    void (*exps[2][LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
+                                  int64_t sy, const double *shift, double *sum);
+    /* y *= factor */
+    void (*scale[2][LUMA_NDTYPES])(int64_t m, int64_t n, char *y, int64_t sy, const double *factor);
+    /* y = (x - first) - second */
+    void (*shift[2][LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
+                                   int64_t sy, const double *first, const double *second);
+} lm_scan_kernels;
 
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
@@ -149,7 +166,8 @@ typedef struct {
     X(lm_reduce_kernels, reduce)                                                                   \
     X(lm_gemm_kernels, gemm)                                                                       \
     X(lm_sort_kernels, sort)                                                                       \
-    X(lm_random_kernels, random)
+    X(lm_random_kernels, random)                                                                   \
+    X(lm_scan_kernels, scan)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

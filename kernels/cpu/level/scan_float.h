@@ -1,0 +1,163 @@
+/* scan_float.h -- running sums and exponentials of one float type. Template: define TOKEN (f32,
+** f64), TYPE and EXP_WORD. Layer: kernels/cpu/level. */
+#define FN_(name, token) name##_##token
+#define FN__(name, token) FN_(name, token)
+#define FN(name) FN__(name, TOKEN)
+#define LOAD FN(lm_d8_load)
+#define STORE FN(lm_d8_store)
+
+LM_LANE void FN(running)(int64_t n, const TYPE *x, TYPE *y, double *sum, double *total,
+                         bool stores) {
+    double carry = *sum, own = *total, s = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        lm_d8 r = running8(LOAD(x + i));
+        double last = r.part[LM_D8_PARTS - 1][LM_D8_WIDTH - 1];
+        if (stores) STORE(y + i, lm_d8_add(r, lm_d8_splat(carry)));
+        carry += last;
+        own += last;
+    }
+    for (; i < n; i++) {
+        s += (double)x[i];
+        if (stores) y[i] = (TYPE)(s + carry);
+    }
+    *sum = carry + s;
+    *total = own + s;
+}
+
+static void FN(cumsum_row)(int64_t n, const char *x, char *y, void *sum, void *total) {
+    const TYPE *from = (const TYPE *)(const void *)x;
+    if (y)
+        FN(running)(n, from, (TYPE *)(void *)y, sum, total, true);
+    else
+        FN(running)(n, from, NULL, sum, total, false);
+}
+
+static void FN(cumsum_columns)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                               void *sum) {
+    double *s = sum;
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
+        TYPE *to = (TYPE *)(void *)(y + i * sy);
+        int64_t j = 0;
+        for (; j + 8 <= n; j += 8) {
+            lm_d8 r = lm_d8_add(lm_d8_load_f64(s + j), LOAD(from + j));
+            lm_d8_store_f64(s + j, r);
+            STORE(to + j, r);
+        }
+        for (; j < n; j++) {
+            s[j] += (double)from[j];
+            to[j] = (TYPE)s[j];
+        }
+    }
+}
+
+LM_LANE double FN(sum)(const TYPE *x, int64_t n) {
+    double rest = 0, total = 0;
+    int64_t i = 0;
+    if (n >= 16) {
+        lm_d8 a = LOAD(x), b = LOAD(x + 8);
+        for (i = 16; i + 16 <= n; i += 16) {
+            a = lm_d8_add(a, LOAD(x + i));
+            b = lm_d8_add(b, LOAD(x + i + 8));
+        }
+        total = lm_d8_sum(lm_d8_add(a, b));
+    }
+    for (; i < n; i++)
+        rest += (double)x[i];
+    return total + rest;
+}
+
+/* Where results lie without gaps, one loop takes the exponentials of many rows: short rows would
+** not fill its vectors. */
+static void FN(exps_rows)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                          const double *shift, double *sum) {
+    bool packed = sy == n * (int64_t)sizeof(TYPE);
+    TYPE *all = (TYPE *)(void *)y;
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
+        TYPE *to = (TYPE *)(void *)(y + i * sy), c = (TYPE)shift[i];
+        for (int64_t j = 0; j < n; j++)
+            to[j] = from[j] - c;
+        for (int64_t j = 0; j < n && !packed; j++)
+            to[j] = EXP_WORD(to[j]);
+    }
+    for (int64_t j = 0; j < m * n && packed; j++)
+        all[j] = EXP_WORD(all[j]);
+    for (int64_t i = 0; i < m; i++)
+        sum[i] += FN(sum)((const TYPE *)(const void *)(y + i * sy), n);
+}
+
+static void FN(exps_columns)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                             const double *shift, double *restrict sum) {
+    TYPE c[LM_FOLD_WIDTH];
+    double part[LM_FOLD_WIDTH];
+    for (int64_t j = 0; j < n; j++) {
+        c[j] = (TYPE)shift[j];
+        part[j] = 0;
+    }
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
+        TYPE *to = (TYPE *)(void *)(y + i * sy);
+        for (int64_t j = 0; j < n; j++)
+            to[j] = EXP_WORD(from[j] - c[j]);
+        for (int64_t j = 0; j < n; j++)
+            part[j] += (double)to[j];
+    }
+    for (int64_t j = 0; j < n; j++)
+        sum[j] += part[j];
+}
+
+static void FN(scale_rows)(int64_t m, int64_t n, char *y, int64_t sy, const double *factor) {
+    for (int64_t i = 0; i < m; i++) {
+        TYPE *to = (TYPE *)(void *)(y + i * sy), c = (TYPE)factor[i];
+        for (int64_t j = 0; j < n; j++)
+            to[j] *= c;
+    }
+}
+
+static void FN(scale_columns)(int64_t m, int64_t n, char *y, int64_t sy, const double *factor) {
+    TYPE c[LM_FOLD_WIDTH];
+    for (int64_t j = 0; j < n; j++)
+        c[j] = (TYPE)factor[j];
+    for (int64_t i = 0; i < m; i++) {
+        TYPE *restrict to = (TYPE *)(void *)(y + i * sy);
+        for (int64_t j = 0; j < n; j++)
+            to[j] *= c[j];
+    }
+}
+
+static void FN(shift_rows)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                           const double *first, const double *second) {
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
+        TYPE *restrict to = (TYPE *)(void *)(y + i * sy);
+        TYPE a = (TYPE)first[i], b = (TYPE)second[i];
+        for (int64_t j = 0; j < n; j++)
+            to[j] = (from[j] - a) - b;
+    }
+}
+
+static void FN(shift_columns)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                              const double *first, const double *second) {
+    TYPE a[LM_FOLD_WIDTH], b[LM_FOLD_WIDTH];
+    for (int64_t j = 0; j < n; j++) {
+        a[j] = (TYPE)first[j];
+        b[j] = (TYPE)second[j];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
+        TYPE *restrict to = (TYPE *)(void *)(y + i * sy);
+        for (int64_t j = 0; j < n; j++)
+            to[j] = (from[j] - a[j]) - b[j];
+    }
+}
+
+#undef LOAD
+#undef STORE
+#undef FN
+#undef FN_
+#undef FN__
+#undef TOKEN
+#undef TYPE
+#undef EXP_WORD

@@ -1,0 +1,199 @@
+/* scan.c -- the scan slot: dims merge into lines along the scanned dim, lines into strips, by sizes
+** and strides alone. Layer: kernels/cpu. */
+#include "scan.h"
+
+#include "block.h"
+#include "tensor.h"
+
+#define BLOCK_IN_PLACE 4096 /* elements of a block that is not gathered */
+#define STRIP 65536         /* elements of a strip of columns that is read again from cache */
+#define LEAST_STRIP 64      /* columns of it at least */
+#define FEW_STRIPS 8        /* fewer strips than this: lines are cut into */
+#define PIECE 65536         /* elements */
+#define TASK_GRAIN 16384    /* elements of the smallest task */
+
+/* ---- dims ---- */
+
+static int64_t magnitude(int64_t step) {
+    return step < 0 ? -step : step;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* Outermost first by the steps of x; those that repeat elements before all. */
+static bool goes_before(const lm_scan_dim *a, const lm_scan_dim *b) {
+    return b->x != 0 && (a->x == 0 || magnitude(a->x) > magnitude(b->x));
+}
+
+static void insert_dim(lm_lines *l, lm_scan_dim d) {
+    int at = l->nothers++;
+    if (d.x < 0) {
+        l->x += (d.size - 1) * d.x;
+        l->y += (d.size - 1) * d.y;
+        d.x = -d.x;
+        d.y = -d.y;
+    }
+    for (; at > 0 && goes_before(&d, &l->others[at - 1]); at--)
+        l->others[at] = l->others[at - 1];
+    l->others[at] = d;
+}
+
+static void merge_dims(lm_lines *l) {
+    int n = 0;
+    for (int i = 0; i < l->nothers; i++) {
+        lm_scan_dim d = l->others[i], *o = n ? &l->others[n - 1] : NULL;
+        if (o && o->x == d.size * d.x && o->y == d.size * d.y) {
+            d.size *= o->size;
+            *o = d;
+        } else {
+            l->others[n++] = d;
+        }
+    }
+    if (n == 0) l->others[n++] = (lm_scan_dim){.size = 1};
+    l->nothers = n;
+}
+
+static void plan_dims(lm_lines *l, const lm_scan *s) {
+    int64_t sx = (int64_t)lm_dtype_size(s->x.dtype), sy = (int64_t)lm_dtype_size(s->out.dtype);
+    l->along = (lm_scan_dim){.size = 1};
+    l->lines = 1;
+    l->nothers = 0;
+    for (int d = 0; d < s->x.layout.ndim; d++) {
+        lm_scan_dim dim = {s->x.layout.shape[d], s->x.layout.stride[d] * sx,
+                           s->out.layout.stride[d] * sy};
+        if (d == s->dim) {
+            l->along = dim;
+        } else {
+            l->lines *= dim.size;
+            if (dim.size > 1) insert_dim(l, dim);
+        }
+    }
+    merge_dims(l);
+}
+
+/* ---- cutting ---- */
+
+/* Columns of a strip: few enough that several passes find it in cache, and that there are tasks. */
+static int64_t strip_columns(int64_t n, int64_t columns, int64_t most, int passes) {
+    int64_t fits = passes > 1 ? STRIP / n : ceil_div(columns, FEW_STRIPS);
+    return least(least(fits > LEAST_STRIP ? fits : LEAST_STRIP, most), columns);
+}
+
+static void plan_strips(lm_lines *l, int passes) {
+    const lm_scan_dim *k = &l->others[l->nothers - 1];
+    int64_t size = (int64_t)lm_dtype_size(l->dtype), n = l->along.size;
+    l->by_columns = k->x != 0 && n > 1 && magnitude(l->along.x) > k->x;
+    const lm_scan_dim *inner = l->by_columns ? k : &l->along;
+    l->x_direct = l->x_dtype == l->dtype && (inner->x == size || inner->size == 1);
+    l->y_direct = l->y_dtype == l->dtype && (inner->y == size || inner->size == 1);
+    bool in_place = l->x_direct && l->y_direct;
+    int64_t room = in_place ? BLOCK_IN_PLACE : LM_SCAN_BLOCK;
+    if (l->by_columns) {
+        int64_t most = in_place ? LM_SCAN_WIDTH : LM_SCAN_BLOCK / 8;
+        l->width = strip_columns(n, k->size, most, passes);
+        l->block = room / l->width;
+    } else {
+        l->block = least(n, room);
+        l->width = l->block == n ? least(least(room / n, LM_SCAN_WIDTH), k->size) : 1;
+    }
+    l->strips_per_run = ceil_div(k->size, l->width);
+    l->strips = l->lines / k->size * l->strips_per_run;
+    l->pieces = 1;
+    l->piece = n;
+    if (l->strips < FEW_STRIPS && n * l->width >= 2 * PIECE) {
+        l->piece = ceil_div(PIECE / l->width, l->block) * l->block;
+        l->pieces = ceil_div(n, l->piece);
+    }
+}
+
+int64_t lm_lines_grain(const lm_lines *l) {
+    int64_t work = l->width * least(l->along.size, TASK_GRAIN);
+    return work < TASK_GRAIN ? ceil_div(TASK_GRAIN, work > 0 ? work : 1) : 1;
+}
+
+void lm_lines_plan(lm_lines *l, luma_state *S, const lm_scan *s, luma_dtype dtype, int passes) {
+    l->S = S;
+    l->x_dtype = s->x.dtype;
+    l->y_dtype = s->out.dtype;
+    l->dtype = dtype;
+    l->x = lm_data(&s->x);
+    l->y = lm_data(&s->out);
+    l->stopped = false;
+    plan_dims(l, s);
+    l->strips = 0;
+    l->width = l->pieces = 1;
+    if (l->lines > 0 && l->along.size > 0) plan_strips(l, passes);
+}
+
+lm_scan_strip lm_lines_strip(const lm_lines *l, int64_t i) {
+    const lm_scan_dim *k = &l->others[l->nothers - 1];
+    int64_t run = i / l->strips_per_run, from = i % l->strips_per_run * l->width;
+    lm_scan_strip s = {.first = run * k->size + from, .width = least(k->size - from, l->width)};
+    s.x = l->x + from * k->x;
+    s.y = l->y + from * k->y;
+    for (int d = l->nothers - 2; d >= 0; d--) {
+        int64_t index = run % l->others[d].size;
+        run /= l->others[d].size;
+        s.x += index * l->others[d].x;
+        s.y += index * l->others[d].y;
+    }
+    return s;
+}
+
+bool lm_lines_stop(lm_lines *l) {
+    if (lm_interrupted(l->S)) __atomic_store_n(&l->stopped, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&l->stopped, __ATOMIC_RELAXED);
+}
+
+/* ---- blocks ---- */
+
+/* Rows and columns of a block, and their steps in x or y. */
+typedef struct {
+    int64_t rows, row_step, columns, column_step;
+} shape;
+
+static shape block_shape(const lm_lines *l, int64_t width, int64_t n, bool of_y) {
+    const lm_scan_dim *k = &l->others[l->nothers - 1];
+    int64_t across = of_y ? k->y : k->x, along = of_y ? l->along.y : l->along.x;
+    if (l->by_columns) return (shape){n, along, width, across};
+    return (shape){width, across, n, along};
+}
+
+const char *lm_lines_load(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                          char *buffer, lm_scan_block *b) {
+    shape t = block_shape(l, s->width, n, false);
+    const char *x = s->x + at * l->along.x;
+    *b = (lm_scan_block){t.rows, t.columns, t.row_step};
+    if (l->x_direct) return x;
+    lm_block_gather(l->x_dtype, l->dtype, t.rows, t.row_step, t.columns, t.column_step, x, buffer);
+    b->step = t.columns * (int64_t)lm_dtype_size(l->dtype);
+    return buffer;
+}
+
+char *lm_lines_target(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                      char *buffer, lm_scan_block *b) {
+    shape t = block_shape(l, s->width, n, true);
+    *b = (lm_scan_block){t.rows, t.columns, t.row_step};
+    if (l->y_direct) return s->y + at * l->along.y;
+    b->step = t.columns * (int64_t)lm_dtype_size(l->dtype);
+    return buffer;
+}
+
+void lm_lines_store(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                    const char *buffer) {
+    if (l->y_direct) return;
+    shape t = block_shape(l, s->width, n, true);
+    lm_block_scatter(l->dtype, l->y_dtype, t.rows, t.row_step, t.columns, t.column_step, buffer,
+                     s->y + at * l->along.y);
+}
+
+luma_status lm_cpu_scan(luma_state *S, lm_device *d, const lm_scan *s) {
+    (void)d;
+    return s->op == LM_OP_cumsum ? lm_cpu_cumsum(S, s) : lm_cpu_softmax(S, s);
+}

@@ -1,0 +1,63 @@
+/* scan.h -- how the scan slot walks a tensor: lines along the scanned dim, in strips of
+** neighbouring lines, in blocks. Layer: kernels/cpu. */
+#ifndef lm_scan_h
+#define lm_scan_h
+
+#include "cpu.h"
+
+#define LM_SCAN_BLOCK 1024          /* elements of a gathered block */
+#define LM_SCAN_WIDTH LM_FOLD_WIDTH /* lines of a strip at most */
+
+typedef struct {
+    int64_t size, x, y; /* bytes per step */
+} lm_scan_dim;
+
+typedef struct {
+    luma_state *S;
+    luma_dtype x_dtype, y_dtype, dtype; /* as stored; of the kernels */
+    const char *x;
+    char *y;
+    lm_scan_dim along; /* the scanned dim */
+    int nothers;       /* all other dims, outermost first */
+    lm_scan_dim others[LUMA_MAX_DIMS];
+    int64_t lines;                  /* their product */
+    bool by_columns;                /* lines are the columns of blocks, else the rows */
+    bool x_direct, y_direct;        /* kernels read x and write y in place */
+    int64_t width;                  /* lines of a strip */
+    int64_t strips_per_run, strips; /* a run: the lines of the innermost other dim */
+    int64_t block;                  /* elements along the scanned dim of one block */
+    int64_t pieces, piece;          /* of a line, where strips are few; in elements */
+    bool stopped;                   /* by the interrupt flag; atomic */
+} lm_lines;
+
+typedef struct {
+    int64_t first, width; /* lines, as if all were in a row */
+    const char *x;
+    char *y;
+} lm_scan_strip;
+
+/* dtype: of the kernels. passes: how often each line is read. */
+void lm_lines_plan(lm_lines *l, luma_state *S, const lm_scan *s, luma_dtype dtype, int passes);
+/* Strips that are worth a task. */
+int64_t lm_lines_grain(const lm_lines *l);
+lm_scan_strip lm_lines_strip(const lm_lines *l, int64_t i);
+/* Looks at the interrupt flag; true: return at once. */
+bool lm_lines_stop(lm_lines *l);
+
+/* A block of n elements along the dim from `at` on: kernels see (rows, columns), `step` bytes
+** between rows. load: x itself or gathered into buffer. target: y itself or the buffer, which store
+** then writes to y. */
+typedef struct {
+    int64_t rows, columns, step;
+} lm_scan_block;
+const char *lm_lines_load(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                          char *buffer, lm_scan_block *b);
+char *lm_lines_target(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                      char *buffer, lm_scan_block *b);
+void lm_lines_store(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                    const char *buffer);
+
+luma_status lm_cpu_cumsum(luma_state *S, const lm_scan *s);
+luma_status lm_cpu_softmax(luma_state *S, const lm_scan *s);
+
+#endif
