@@ -14,8 +14,11 @@
 #define SUMS_M (3 * BLOCK_M) /* rows that are summed apart from c when c cannot hold sums */
 #define POLL_N 256           /* columns between two looks at the interrupt flag */
 #define ROOM 16384           /* bytes of a buffer on the stack */
+#define APART 320            /* bytes that keep rows of sums off the same lines of L1 */
 #define FEW 8                /* rows of a skinny product */
-#define LONG_K 64            /* from here on inner products pay */
+#define LONG_ROW 65536       /* values of rows that are read as they lie at a time */
+#define LONG_K 32            /* from here on inner products pay */
+#define SMALL_M 64           /* rows that are worth no panels */
 #define JOB_FLOPS 1000000    /* what a thread is woken for */
 
 typedef enum { WAY_SMALL, WAY_DOTS, WAY_SWEEP, WAY_BLOCKS } way;
@@ -43,6 +46,7 @@ typedef struct {
     int nbatch;
     int64_t batches, batch[LUMA_MAX_DIMS], c_batch[LUMA_MAX_DIMS];
     way way;
+    int64_t ra, ka, kb, ldc; /* WAY_SMALL: strides that its loops take, in elements */
     int64_t piece_m, piece_n, pieces_m, pieces_n; /* a job is one piece of one product */
     /* WAY_BLOCKS: panels of a, of b, sums; a slot for each thread */
     char *slots;
@@ -114,37 +118,34 @@ static bool b_lies_ready(const plan *p) {
     return p->b.native && (p->b.line == p->size || p->n == 1);
 }
 
-/* Operands that the loops cannot read as they lie, and sums that c cannot hold, must fit the
-** stack. */
+/* Operands that the loops cannot read as they lie, and sums that c cannot hold, must fit the stack;
+** without panels each row of a is read once for every tile of columns. */
 static bool is_small(const plan *p) {
     const int64_t most = ROOM / p->size, m = p->m, n = p->n, k = p->k;
-    if (m > most || n > most || k > most) return false;
-    if (!p->direct && m * n > most) return false;
-    if (!p->a.native && m * k > most) return false;
-    return b_lies_ready(p) ? m <= 64 && k * n <= 2 * most : k * n <= most;
+    if (n > most || k > most) return false;
+    if (!(p->direct && p->a.native) && (m > most || m * n > most || m * k > most)) return false;
+    return k * n <= (b_lies_ready(p) ? 2 * most : most) && (m <= SMALL_M || n <= p->g->nr);
 }
 
-static void small_product(const plan *p, const char *a, const char *b, char *c) {
+static void small_strides(plan *p) {
+    p->ra = p->a.native ? p->a.line / p->size : 1;
+    p->ka = p->a.native ? p->a.step / p->size : p->m;
+    p->kb = b_lies_ready(p) ? p->b.step / p->size : p->n;
+    p->ldc = p->direct ? p->row / p->size : p->n;
+}
+
+static void small_product(const plan *p, const char *a, const char *b, char *c, int64_t m) {
     _Alignas(64) char a_room[ROOM], b_room[ROOM], sums[ROOM];
-    const int64_t size = p->size;
-    int64_t ra = p->a.line / size, ka = p->a.step / size, kb = p->b.step / size;
     if (!p->a.native) {
-        pack(p, &p->a, a, p->m, p->m, p->k, a_room);
+        pack(p, &p->a, a, m, p->m, p->k, a_room);
         a = a_room;
-        ra = 1;
-        ka = p->m;
     }
     if (!b_lies_ready(p)) {
         pack(p, &p->b, b, p->n, p->n, p->k, b_room);
         b = b_room;
-        kb = p->n;
     }
-    if (p->direct) {
-        p->g->small(p->m, p->n, p->k, a, ra, ka, b, kb, c, p->row / size, false);
-    } else {
-        p->g->small(p->m, p->n, p->k, a, ra, ka, b, kb, sums, p->n, false);
-        put(p, p->m, p->n, sums, p->n * size, c);
-    }
+    p->g->small(m, p->n, p->k, a, p->ra, p->ka, b, p->kb, p->direct ? c : sums, p->ldc, false);
+    if (!p->direct) put(p, m, p->n, sums, p->n * p->size, c);
 }
 
 /* ---- skinny products: few rows of a, so that reading b once is the work ---------------------- */
@@ -176,6 +177,13 @@ static void dots(plan *p, const char *x, int64_t ldx, const char *b, int64_t k, 
     }
 }
 
+/* Asks for a row that is read after this one, which short rows would wait for. */
+static void expect(const char *x, int64_t n, int64_t stride) {
+    if (stride <= 0 || stride > 8) return;
+    for (int64_t at = 0; at < n * stride; at += 64)
+        __builtin_prefetch(x + at);
+}
+
 /* y (m, columns) += x b by rows of b; x as sweep_factors lays it out. */
 static void sweep(plan *p, const char *x, const char *b, int64_t k, int64_t columns, char *y,
                   int64_t ldy) {
@@ -188,8 +196,10 @@ static void sweep(plan *p, const char *x, const char *b, int64_t k, int64_t colu
         const int count = r < quarter ? 4 : 1;
         const char *w = b + r * p->b.step;
         const int64_t group = r < quarter ? r : r - 3 * quarter;
-        for (int q = 0; q < count && !ready; q++)
+        for (int q = 0; q < count && !ready; q++) {
+            expect(w + q * apart + p->b.step, columns, p->b.line);
             p->b.read(columns, w + q * apart, p->b.line, stage + q * columns * size, size);
+        }
         p->g->sweep((int)p->m, count, columns, ready ? w : stage, ready ? apart / size : columns,
                     x + group * p->m * 4 * size, y, ldy);
     }
@@ -210,30 +220,31 @@ static void sweep_factors(const plan *p, const char *a, int64_t k, char *x) {
 
 /* Columns lo..hi of one product. Blocks of columns and of k are cut by sizes alone. */
 static void skinny_product(plan *p, const char *a, const char *b, char *c, int64_t lo, int64_t hi) {
-    _Alignas(64) char x_room[ROOM + 12 * FEW * 8], y[ROOM];
+    _Alignas(64) char x_room[ROOM + 12 * FEW * 8], y[ROOM + FEW * APART];
     const int64_t size = p->size, most = ROOM / size / p->m / 4 * 4;
     const bool by_dots = p->way == WAY_DOTS, x_ready = by_dots && p->a.native && p->a.step == size;
     const int64_t n_block =
         by_dots || (p->b.native && p->b.line == size) ? most : least(most, ROOM / size / 4);
-    const int64_t k_block = x_ready ? p->k : most;
-    for (int64_t j = lo; j < hi; j += n_block) {
+    const int64_t k_block = x_ready ? LONG_ROW : most;
+    for (int64_t j = lo; j < hi && !stopped(p); j += n_block) {
         const int64_t n = least(n_block, hi - j);
-        memset(y, 0, (size_t)(p->m * n * size));
-        for (int64_t q = 0; q < p->k; q += k_block) {
+        const int64_t ldy = n + APART / size;
+        memset(y, 0, (size_t)(p->m * ldy * size));
+        for (int64_t q = 0; q < p->k && !stopped(p); q += k_block) {
             const int64_t k = least(k_block, p->k - q);
             const char *aq = a + q * p->a.step, *bq = b + j * p->b.line + q * p->b.step;
             if (x_ready) {
-                dots(p, aq, p->a.line / size, bq, k, n, y, n);
+                dots(p, aq, p->a.line / size, bq, k, n, y, ldy);
             } else if (by_dots) {
                 for (int64_t i = 0; i < p->m; i++)
                     p->a.read(k, aq + i * p->a.line, p->a.step, x_room + i * k * size, size);
-                dots(p, x_room, k, bq, k, n, y, n);
+                dots(p, x_room, k, bq, k, n, y, ldy);
             } else {
                 sweep_factors(p, aq, k, x_room);
-                sweep(p, x_room, bq, k, n, y, n);
+                sweep(p, x_room, bq, k, n, y, ldy);
             }
         }
-        put(p, p->m, n, y, n * size, c + j * p->column);
+        put(p, p->m, n, y, ldy * size, c + j * p->column);
     }
 }
 
@@ -306,18 +317,17 @@ static void run_piece(plan *p, char *slot, int64_t job) {
         c += at * p->c_batch[d];
         position = rest;
     }
-    if (p->way == WAY_SMALL) {
-        small_product(p, a, b, c);
-        return;
-    }
     const int64_t j = job % p->pieces_n * p->piece_n, n = least(p->piece_n, p->n - j);
-    if (p->way != WAY_BLOCKS) {
-        skinny_product(p, a, b, c, j, j + n);
-        return;
-    }
     const int64_t i = job / p->pieces_n * p->piece_m, m = least(p->piece_m, p->m - i);
-    block_product(p, slot, a + i * p->a.line, b + j * p->b.line, c + i * p->row + j * p->column, m,
-                  n);
+    a += i * p->a.line;
+    c += i * p->row;
+    if (p->way == WAY_SMALL) {
+        small_product(p, a, b, c, m);
+    } else if (p->way == WAY_BLOCKS) {
+        block_product(p, slot, a, b + j * p->b.line, c + j * p->column, m, n);
+    } else {
+        skinny_product(p, a, b, c, j, j + n);
+    }
 }
 
 static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
@@ -334,9 +344,14 @@ static void cut(plan *p, double flops) {
     p->piece_m = p->m;
     p->piece_n = p->n;
     p->pieces_m = p->pieces_n = 1;
-    if (p->way == WAY_SMALL || threads == 1 || p->batches >= 2 * threads) return;
+    if (p->way == WAY_SMALL) {
+        p->piece_m = least(p->m, 8 * SMALL_M);
+        p->pieces_m = ceil_div(p->m, p->piece_m);
+        return;
+    }
+    if (threads == 1 || p->batches >= 2 * threads) return;
     double worth = flops / JOB_FLOPS;
-    int64_t want = ceil_div(threads, p->batches);
+    int64_t want = p->batches == 1 ? threads : ceil_div(2 * threads, p->batches);
     if (worth < (double)want) want = (int64_t)worth;
     if (p->way != WAY_BLOCKS) {
         p->piece_n = round_up(ceil_div(p->n, want < 1 ? 1 : want), 64);
@@ -393,18 +408,19 @@ static void choose_way(plan *p, bool holds_sums) {
     /* c whose rows lie side by side is the product of the transposes */
     if (p->column != p->size && p->row == p->size) swap_roles(p);
     p->direct = holds_sums && (p->column == p->size || p->n == 1);
-    if (is_small(p)) {
-        p->way = WAY_SMALL;
-        return;
-    }
+    const bool few = least(p->m, p->n) <= FEW, wide = p->m > SMALL_M || p->n > SMALL_M;
     const side *many = p->m <= p->n ? &p->b : &p->a;
-    const bool by_dots = distance(many->step) < distance(many->line);
-    if (least(p->m, p->n) > FEW || (by_dots && p->k < LONG_K)) {
-        p->way = WAY_BLOCKS;
-        return;
+    const bool one = p->m == 1 && p->n == 1; /* line strides of one line say nothing */
+    const bool by_dots = one || distance(many->step) < distance(many->line);
+    if (few && p->k >= LONG_K && (by_dots || wide)) {
+        p->way = by_dots ? WAY_DOTS : WAY_SWEEP;
+    } else if (is_small(p)) {
+        p->way = WAY_SMALL;
+        small_strides(p);
+    } else {
+        p->way = few && !by_dots ? WAY_SWEEP : WAY_BLOCKS;
     }
-    if (p->n < p->m) swap_roles(p);
-    p->way = by_dots ? WAY_DOTS : WAY_SWEEP;
+    if ((p->way == WAY_DOTS || p->way == WAY_SWEEP) && p->n < p->m) swap_roles(p);
 }
 
 /* A stack of matrices that share the other operand, one after the other in memory, is one matrix.

@@ -36,6 +36,7 @@
 #endif
 #define NV 2
 #define SWEEP 4   /* rows that meet four streams */
+#define AHEAD 256 /* bytes that such a stream is asked for ahead of time */
 #define STREAMS 4 /* columns of dots, rows of sweep that are read side by side */
 
 #define T float

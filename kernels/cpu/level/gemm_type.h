@@ -133,9 +133,11 @@ ONCE static void F(small)(int64_t m, int64_t n, int64_t k, const void *av, int64
         T *c = (T *)cv + j;
         int64_t columns = n - j;
         for (int64_t i = 0, left = m; left > 0;) {
-            /* rows in groups of nearly one size */
-            int64_t groups = (left + EDGE - 1) / EDGE, r = (left + groups - 1) / groups;
-            int rows = (int)r;
+            /* no group is much smaller than the others: few rows wait for each other's sums */
+            const int64_t r = left >= 2 * EDGE || left == EDGE ? EDGE
+                              : left > EDGE                    ? (left + 1) / 2
+                                                               : left;
+            const int rows = (int)r;
             if (columns >= NR) {
                 F(edge)(rows, NV, true, 0, k, a + i * ra, ra, ka, b, kb, c + i * ldc, ldc, add);
             } else if (columns >= LANES) {
@@ -208,12 +210,18 @@ static void F(pack)(int64_t lines, int64_t width, int64_t k, const void *xv, int
 /* ---- few rows: memory-bound ----------------------------------------------------------------- */
 
 static INLINE T F(lanes_sum)(VEC v) {
-    T lane[LANES];
-    F(store)(lane, v);
-    UNROLL for (int half = LANES / 2; half > 0; half /= 2) {
-        UNROLL for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    union {
+        VEC whole;
+        F(quad) part[LANES < 4 ? 1 : LANES / 4];
+        T lane[LANES];
+    } u = {v};
+    if (LANES >= 4) {
+        UNROLL for (int half = LANES / 8; half > 0; half /= 2) {
+            UNROLL for (int i = 0; i < half; i++) u.part[i] += u.part[i + half];
+        }
+        return (u.part[0][0] + u.part[0][2]) + (u.part[0][1] + u.part[0][3]);
     }
-    return lane[0];
+    return u.lane[0] + u.lane[1];
 }
 
 /* y[i * ldy + j * sy] += x row i . w row j. `ways` vectors of a row run side by side. */
@@ -230,6 +238,7 @@ static INLINE void F(dots_of)(const int rows, const int columns, const int ways,
             VEC u[DOTS];
             UNROLL for (int i = 0; i < rows; i++) u[i] = F(load)(x + i * ldx + p + q * LANES);
             UNROLL for (int j = 0; j < columns; j++) {
+                __builtin_prefetch(w + j * sw + p + q * LANES + AHEAD / (int)sizeof(T));
                 VEC v = F(load)(w + j * sw + p + q * LANES);
                 UNROLL for (int i = 0; i < rows; i++) sum[i][j * ways + q] += u[i] * v;
             }
@@ -283,7 +292,10 @@ static INLINE void F(sweep_of)(const int rows, const int streams, int64_t n, con
     int64_t j = 0;
     for (; j + LANES <= n; j += LANES) {
         VEC v[STREAMS];
-        UNROLL for (int q = 0; q < streams; q++) v[q] = F(load)(w + q * sw + j);
+        UNROLL for (int q = 0; q < streams; q++) {
+            __builtin_prefetch(w + q * sw + j + AHEAD / (int)sizeof(T));
+            v[q] = F(load)(w + q * sw + j);
+        }
         UNROLL for (int i = 0; i < rows; i++) {
             VEC sum = F(load)(y + i * ldy + j);
             UNROLL for (int q = 0; q < streams; q++) sum += factor[i][q] * v[q];
