@@ -74,7 +74,7 @@ static void normal_f32(int64_t n, const uint32_t *restrict words, float *restric
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         float radius = lm_sqrt_f32(-2.0f * lm_log_f32(lm_positive_f32(words[2 * i])));
-        out[i] = radius * lm_cos_f32((float)TWO_PI * lm_uniform_bits(words[2 * i + 1], 24));
+        out[i] = radius * lm_cos_fast_f32((float)TWO_PI * lm_uniform_bits(words[2 * i + 1], 24));
     }
 }
 
@@ -83,7 +83,7 @@ static void normal_f64(int64_t n, const uint32_t *restrict words, double *restri
     for (int64_t i = 0; i < n; i++) {
         const uint32_t *w = words + 4 * i;
         double radius = lm_sqrt_f64(-2.0 * lm_log_f64(lm_positive_f64(w[0], w[1])));
-        out[i] = radius * lm_cos_f64(TWO_PI * lm_uniform_f64(w[2], w[3]));
+        out[i] = radius * lm_cos_fast_f64(TWO_PI * lm_uniform_f64(w[2], w[3]));
     }
 }
 
