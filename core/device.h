@@ -64,12 +64,17 @@ typedef struct {
     luma_tensor values, positions, x; /* values or positions: storage NULL when not wanted */
 } lm_sort;
 
-typedef enum { LM_RANDOM_UNIFORM, LM_RANDOM_NORMAL, LM_RANDOM_INTEGER } lm_random_kind;
+typedef enum {
+    LM_RANDOM_UNIFORM,
+    LM_RANDOM_NORMAL,
+    LM_RANDOM_INTEGER, /* lo .. hi */
+    LM_RANDOM_UP_TO    /* element i: 0 .. i; what a shuffle needs */
+} lm_random_kind;
 typedef struct lm_random {
     lm_random_kind kind;
     luma_tensor out;       /* contiguous */
     uint64_t seed, offset; /* offset counts 32-bit words */
-    int64_t lo, hi;        /* LM_RANDOM_INTEGER: inclusive */
+    int64_t lo, hi;        /* inclusive; 0 and 0 for LM_RANDOM_UP_TO */
     int64_t words;         /* that an element takes */
     int bits;              /* that a uniform number keeps of its word */
 } lm_random;
@@ -132,6 +137,8 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
 void lm_device_close(luma_state *S, lm_device *d);
 /* Seeds the generator from the system's entropy. (rng.c) */
 void lm_rng_open(lm_device *d);
+/* Fills x (int64) with whole numbers 0 .. i for element i. (rng.c) */
+luma_status lm_rng_up_to(luma_state *S, luma_tensor *x);
 /* "cpu", "cuda", "cuda:1"; NULL is the CPU. The error says what there is. */
 luma_status lm_device_find(luma_state *S, const char *name, lm_device **out);
 

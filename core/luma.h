@@ -304,6 +304,14 @@ LUMA_API luma_status luma_manual_seed(luma_state *S, uint64_t seed); /* all devi
 LUMA_API luma_status luma_rand(luma_state *S, luma_tensor *x);       /* [0, 1) */
 LUMA_API luma_status luma_randn(luma_state *S, luma_tensor *x);      /* mean 0, variance 1 */
 LUMA_API luma_status luma_randint(luma_state *S, luma_tensor *x, int64_t lo, int64_t hi);
+/* x (n) of an integer dtype becomes the n numbers from the index base on, in random order. */
+LUMA_API luma_status luma_randperm(luma_state *S, luma_tensor *x);
+/* 1 with the chance that p (float) holds, else 0; in the dtype of p. */
+LUMA_API luma_status luma_bernoulli(luma_state *S, luma_tensor *out, const luma_tensor *p);
+/* n positions drawn from each row of weights (m) or (rows, m): (n) or (rows, n), int64. Without
+** replacement no position comes twice, and a row needs n weights above 0. */
+LUMA_API luma_status luma_multinomial(luma_state *S, luma_tensor *out, const luma_tensor *weights,
+                                      int64_t n, bool replacement);
 LUMA_API luma_status luma_get_rng_state(luma_state *S, const char *device, uint64_t *seed,
                                         uint64_t *offset);
 LUMA_API luma_status luma_set_rng_state(luma_state *S, const char *device, uint64_t seed,

@@ -61,14 +61,15 @@ static luma_status draw(luma_state *S, luma_tensor *x, lm_random *r) {
     r->seed = d->seed;
     r->offset = d->offset;
     r->bits = significant_bits(x->dtype);
-    r->words = r->kind == LM_RANDOM_UNIFORM ? 1 : 2;
-    if (x->dtype == LUMA_FLOAT64) r->words *= 2;
+    bool wide =
+        x->dtype == LUMA_FLOAT64 && (r->kind == LM_RANDOM_UNIFORM || r->kind == LM_RANDOM_NORMAL);
+    r->words = (r->kind == LM_RANDOM_UNIFORM ? 1 : 2) * (wide ? 2 : 1);
     LM_TRY(lm_result_open(S, &result, x, d, x->dtype, x->layout.ndim, x->layout.shape, NULL, 0,
                           LM_RESULT_CONTIGUOUS));
     r->out = result.work;
-    luma_status status = d->ops->random(S, d, r);
+    luma_status status = lm_result_close(S, &result, d->ops->random(S, d, r));
     if (status == LUMA_OK) d->offset += (uint64_t)(luma_numel(x) * r->words);
-    return lm_result_close(S, &result, status);
+    return status;
 }
 
 static luma_status draw_float(luma_state *S, luma_tensor *x, lm_random_kind kind) {
@@ -96,5 +97,10 @@ luma_status luma_randint(luma_state *S, luma_tensor *x, int64_t lo, int64_t hi) 
     if (!lm_dtype_is_float(x->dtype) && (lo < info->imin || hi > info->imax))
         return lm_fail(S, LUMA_ERR_DTYPE, lo < info->imin ? 2 : 3, "%lld does not fit into %s",
                        (long long)(lo < info->imin ? lo : hi), info->name);
+    return draw(S, x, &r);
+}
+
+luma_status lm_rng_up_to(luma_state *S, luma_tensor *x) {
+    lm_random r = {.kind = LM_RANDOM_UP_TO};
     return draw(S, x, &r);
 }

@@ -2,8 +2,8 @@
 ** Layer: kernels/cpu/level. */
 #include "random.h"
 
-#include "device.h"
 #include "cpu/level.h"
+#include "device.h"
 #define LM_T f32
 #include "words.h"
 #undef LM_T
@@ -87,21 +87,30 @@ static void normal_f64(int64_t n, const uint32_t *restrict words, double *restri
     }
 }
 
-static void integers(int64_t n, const uint32_t *words, const lm_random *r, uint64_t first,
+/* start: of the first of the n elements. */
+static void integers(int64_t n, const uint32_t *words, const lm_random *r, int64_t start,
                      int64_t *out) {
     uint64_t range = (uint64_t)r->hi - (uint64_t)r->lo + 1;
+    uint64_t first = r->offset + 2 * (uint64_t)start;
+    uint64_t wider = r->kind == LM_RANDOM_UP_TO; /* by one from element to element */
+    range += wider * (uint64_t)start;
     for (int64_t i = 0; i < n; i++) {
         uint64_t low = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
         uint64_t v = lm_uniform_below(r->seed, first + 2 * (uint64_t)i, low, range);
         out[i] = (int64_t)((uint64_t)r->lo + v);
+        range += wider;
     }
 }
 
-/* n <= PIECE numbers from words that begin at word `first`, in the dtype that they are made in. */
-static void make(const lm_random *r, uint64_t first, int64_t n, const uint32_t *words, void *out) {
+static bool is_integer(const lm_random *r) {
+    return r->kind == LM_RANDOM_INTEGER || r->kind == LM_RANDOM_UP_TO;
+}
+
+/* n <= PIECE numbers from element `start` on, of their words, in the dtype that they are made in. */
+static void make(const lm_random *r, int64_t start, int64_t n, const uint32_t *words, void *out) {
     bool wide = r->out.dtype == LUMA_FLOAT64;
-    if (r->kind == LM_RANDOM_INTEGER)
-        integers(n, words, r, first, out);
+    if (is_integer(r))
+        integers(n, words, r, start, out);
     else if (r->kind == LM_RANDOM_NORMAL && wide)
         normal_f64(n, words, out);
     else if (r->kind == LM_RANDOM_NORMAL)
@@ -118,14 +127,13 @@ static void fill(const lm_random *r, char *data, int64_t lo, int64_t hi,
     room words;
     _Alignas(64) int64_t numbers[PIECE];
     int64_t size = (int64_t)lm_dtype_size(r->out.dtype);
-    luma_dtype made = r->kind == LM_RANDOM_INTEGER   ? LUMA_INT64
-                      : r->out.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64
-                                                     : LUMA_FLOAT32;
+    luma_dtype made = r->out.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    if (is_integer(r)) made = LUMA_INT64;
     for (int64_t i = lo; i < hi; i += PIECE) {
         int64_t n = hi - i < PIECE ? hi - i : PIECE;
         uint64_t first = r->offset + (uint64_t)(i * r->words);
         const uint32_t *w = make_words(r->seed, first, n * r->words, &words);
-        make(r, first, n, w, numbers);
+        make(r, i, n, w, numbers);
         casts->cast[made][r->out.dtype](n, (const char *)numbers, (int64_t)lm_dtype_size(made),
                                         data + i * size, size);
     }
