@@ -145,11 +145,11 @@ static bool stop(job *shared) {
     return __atomic_load_n(&shared->stopped, __ATOMIC_RELAXED);
 }
 
-/* All places of one turn of the outer axes. */
+/* All places of one turn of the outer axes. *left: bytes until the next look at the flag. */
 static bool run_places(const job *j, job *shared, lm_index_fn *fn, const lm_index_row *row,
-                       char *plain, char *indexed, const char *const *index) {
+                       char *plain, char *indexed, const char *const *index, int64_t *left) {
     const axis *a = &j->axes[j->n - 2];
-    int64_t at[BLOCK], block = POLL / (j->axes[j->n - 1].n * j->size);
+    int64_t at[BLOCK], each = j->axes[j->n - 1].n * j->size, block = POLL / each;
     block = block < 1 ? 1 : block > BLOCK ? BLOCK : block;
     for (int64_t lo = 0; lo < a->n; lo += block) {
         int64_t n = a->n - lo < block ? a->n - lo : block;
@@ -158,7 +158,10 @@ static bool run_places(const job *j, job *shared, lm_index_fn *fn, const lm_inde
             return false;
         }
         fn(n, at, plain + lo * a->plain, a->plain, indexed, row);
-        if (n * j->axes[j->n - 1].n * j->size >= POLL / 2 && stop(shared)) return false;
+        *left -= n * each;
+        if (*left > 0) continue;
+        *left = POLL;
+        if (stop(shared)) return false;
     }
     return true;
 }
@@ -167,10 +170,9 @@ static void run(const job *j, job *shared) {
     lm_index_row row;
     lm_index_fn *fn = choose(j, &row);
     int outer = j->n - 2;
-    int64_t turns = 1, at[LUMA_MAX_DIMS + 2] = {0}, done = 0;
+    int64_t turns = 1, at[LUMA_MAX_DIMS + 2] = {0}, left = POLL;
     for (int d = 0; d < outer; d++)
         turns *= j->axes[d].n;
-    int64_t each = j->axes[outer].n * j->axes[outer + 1].n * j->size;
     for (int64_t t = 0; t < turns; t++) {
         char *plain = j->plain, *indexed = j->indexed;
         const char *index[LUMA_MAX_DIMS];
@@ -181,12 +183,7 @@ static void run(const job *j, job *shared) {
             for (int p = 0; p < j->w->n; p++)
                 index[p] += at[d] * j->axes[d].index[p];
         }
-        if (!run_places(j, shared, fn, &row, plain, indexed, index)) return;
-        done += each;
-        if (done >= POLL) {
-            done = 0;
-            if (stop(shared)) return;
-        }
+        if (!run_places(j, shared, fn, &row, plain, indexed, index, &left)) return;
         for (int d = outer - 1; d >= 0 && ++at[d] == j->axes[d].n; d--)
             at[d] = 0;
     }
@@ -220,12 +217,14 @@ static int choose_split(const job *j) {
 /* ---- the check -------------------------------------------------------------------------------*/
 
 typedef struct {
+    const luma_state *S;
     const lm_index *w;
     const lm_index_part *part;
     const char *data;
     int n;
     axis axes[LUMA_MAX_DIMS];
     int64_t first; /* atomic: the lowest position, in row-major order, of a wrong value */
+    int stopped;   /* atomic: interrupted */
 } check;
 
 static const char *index_element(const check *c, int64_t at) {
@@ -249,6 +248,10 @@ static void check_part(void *ctx, int64_t lo, int64_t hi) {
     int64_t memory[BLOCK], base = c->w->index_base, size = c->part->size;
     const axis *last = c->n ? &c->axes[c->n - 1] : NULL;
     while (lo < hi && lo < __atomic_load_n(&c->first, __ATOMIC_RELAXED)) {
+        if (lm_interrupted(c->S)) {
+            __atomic_store_n(&c->stopped, 1, __ATOMIC_RELAXED);
+            return;
+        }
         int64_t n = last ? last->n - lo % last->n : 1;
         if (n > hi - lo) n = hi - lo;
         if (n > BLOCK) n = BLOCK;
@@ -269,13 +272,14 @@ static luma_status check_index(luma_state *S, const lm_index *w, const lm_index_
     const luma_tensor *x = &part->index;
     int64_t n = luma_numel(x);
     if (n == 0) return LUMA_OK;
-    check c = {.w = w, .part = part, .data = lm_data(x), .first = INT64_MAX};
+    check c = {.S = S, .w = w, .part = part, .data = lm_data(x), .first = INT64_MAX};
     int64_t size = (int64_t)lm_dtype_size(x->dtype);
     for (int d = 0; d < x->layout.ndim; d++) {
         axis a = {.n = x->layout.shape[d], .index = {x->layout.stride[d] * size}};
         c.n = append(c.axes, c.n, &a, 1);
     }
     lm_parallel(n, SHARE / size, check_part, &c);
+    if (c.stopped) return lm_fail_interrupted(S);
     if (c.first == INT64_MAX) return LUMA_OK;
     int64_t value;
     lm_level_now()->cast->cast[x->dtype][LUMA_INT64](1, index_element(&c, c.first), 0,

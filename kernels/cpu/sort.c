@@ -10,7 +10,7 @@
 #define MERGE_MAX 200    /* words up to which merging beats the radix sort */
 #define LONG_DIGITS 4096 /* words from which digits of 11 bits beat those of 8 */
 #define MAX_BITS 11
-#define PIECE (64 << 10)    /* words between looks at the interrupt flag */
+#define PIECE (16 << 10)    /* words between looks at the interrupt flag */
 #define PARALLEL (64 << 10) /* words of a row that several threads sort together */
 
 typedef struct {
@@ -215,7 +215,7 @@ static void give(const row *r, int64_t number) {
         g.sp = s->positions.layout.stride[s->dim] * (int64_t)sizeof(int64_t);
     }
     if (r->j->chunks > 1)
-        lm_parallel(s->k, PIECE / 4, give_part, &g);
+        lm_parallel(s->k, PIECE, give_part, &g);
     else
         give_part(&g, 0, s->k);
 }
@@ -249,7 +249,7 @@ static void sort_slices(void *ctx, int64_t lo, int64_t hi) {
 static void share_work(job *j) {
     int threads = lm_pool_threads();
     bool inside = j->n >= PARALLEL && j->rows < 4 * threads;
-    int64_t slices = inside || j->rows * j->n < PIECE / 8 ? 1 : 2 * threads;
+    int64_t slices = inside || j->rows * j->n < PIECE / 2 ? 1 : 2 * threads;
     j->chunks = inside ? threads : 1;
     j->slices = (int)(j->rows < slices ? j->rows : slices);
 }
