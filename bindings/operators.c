@@ -69,8 +69,7 @@ static int equal(lua_State *L) {
 }
 
 static int no_order(lua_State *L) {
-    return luaL_error(L,
-                      "tensors are not ordered: lt, le, gt and ge give masks, item gives a number");
+    return luaL_error(L, "tensors have no order; use x:lt(y) for a mask or x:item() for a number");
 }
 
 static int no_shift(lua_State *L) {

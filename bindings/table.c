@@ -19,18 +19,20 @@ typedef struct {
     char *next;                  /* where the next element goes */
 } reader;
 
-/* "[2][3]" of the first n dims. */
-static const char *path_text(reader *r, int n) {
+/* "[2][3]" of the first n dims, or of the first entry at that depth; pushed. */
+static const char *bare_path(reader *r, int n, bool of_first) {
     lua_State *L = r->k->L;
-    luaL_Buffer b;
-    luaL_buffinit(L, &b);
+    lua_pushliteral(L, "");
     for (int d = 0; d < n; d++) {
-        lua_pushfstring(L, "[%I]", (LUAI_UACINT)r->path[d]);
-        luaL_addvalue(&b);
+        lua_pushfstring(L, "[%I]", (LUAI_UACINT)(of_first ? 1 : r->path[d]));
+        lua_concat(L, 2);
     }
-    if (n > 0) luaL_addstring(&b, ": ");
-    luaL_pushresult(&b);
     return lua_tostring(L, -1);
+}
+
+/* "[2][3]: ", what messages about an entry begin with. */
+static const char *path_text(reader *r, int n) {
+    return n ? lua_pushfstring(r->k->L, "%s: ", bare_path(r, n, false)) : "";
 }
 
 LM_NORETURN static void wrong_type(reader *r, int depth, int idx, const char *expected) {
@@ -171,9 +173,11 @@ static void read_table(reader *r, int depth) {
     int64_t n = r->shape[depth];
     if (!lua_istable(L, -1)) wrong_type(r, depth, lua_gettop(L), "table");
     int64_t have = (int64_t)lua_rawlen(L, -1);
-    if (have != n)
-        lm_bad(r->k, r->arg, "%s%I entries expected, got %I", path_text(r, depth), (LUAI_UACINT)n,
-               (LUAI_UACINT)have);
+    if (have != n) {
+        const char *path = bare_path(r, depth, false), *first = bare_path(r, depth, true);
+        lm_bad(r->k, r->arg, "ragged table: %I entries at %s but %I at %s", (LUAI_UACINT)n, first,
+               (LUAI_UACINT)have, path);
+    }
     if (depth == r->ndim - 1) {
         read_row(r, n);
     } else {
