@@ -95,7 +95,7 @@ print("division by zero, and the quotient that does not fit")
 local seven, least = int("int64", 7), int("int64", math.mininteger)
 show("7 / 0", function() return seven / 0 end, "float32 inf")
 show("7 // 0", function() return seven // 0 end, nil, "attempt to perform 'n//0'")
-show("7 % 0", function() return seven % 0 end, nil, "attempt to perform 'n%%0'")
+show("7 % 0", function() return seven % 0 end, nil, "attempt to perform 'n%0'")
 show("MIN // -1", function() return least // -1 end, "int64 -9223372036854775808")
 show("MIN divided by -1, truncated",
     function() return luma.div(least, -1, {rounding = "trunc"}) end, "int64 -9223372036854775808")
