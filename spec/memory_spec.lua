@@ -182,7 +182,7 @@ describe("out of memory:", function()
     check.tensor({1}, "float32", luma.ones(1))
   end)
 
-  it("in a small address space", function()
+  it("in a small address space #slow", function()
     local output, code = program.shell([[ulimit -v 600000; printf %s '
       local luma = require "luma"
       local keep, n = {}, 0
