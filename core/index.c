@@ -99,13 +99,6 @@ static luma_tensor fixed_along(const luma_tensor *x, const lm_index *w, int dim)
     return t;
 }
 
-/* 0-d tensors are walked as if they had one dim of size 1. */
-static luma_tensor at_least_1d(const luma_tensor *x) {
-    luma_tensor t = *x;
-    if (t.layout.ndim == 0) t.layout = lm_layout_insert(&t.layout, 0, 1, 1);
-    return t;
-}
-
 /* ---- reading ---------------------------------------------------------------------------------*/
 
 /* Runs a read walk that has everything but plain into *out, of ndim dims (0: the walk has one). */
@@ -116,7 +109,7 @@ static luma_status read_into(luma_state *S, luma_tensor *out, lm_index *w, int n
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(&w->indexed), w->indexed.dtype, ndim, w->shape,
                           inputs, w->n + 1, 0));
-    w->plain = at_least_1d(&r.work);
+    w->plain = lm_at_least_1d(&r.work);
     w->fresh = r.owned;
     return lm_result_close(S, &r, walk(S, w));
 }
@@ -130,7 +123,7 @@ luma_status luma_index_select(luma_state *S, luma_tensor *out, const luma_tensor
     if (index->layout.ndim > 1)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "the index is %s: one dim expected",
                        shape_of(&text, index));
-    luma_tensor own, wide = at_least_1d(x);
+    luma_tensor own, wide = lm_at_least_1d(x);
     LM_TRY(adopt(S, &own, index, lm_device_of(x), index->dtype));
     int64_t shape[LUMA_MAX_DIMS];
     memcpy(shape, wide.layout.shape, sizeof shape);
@@ -168,9 +161,9 @@ luma_status luma_gather(luma_state *S, luma_tensor *out, const luma_tensor *x, i
     LM_TRY(check_index(S, 3, index));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     LM_TRY(check_sizes(S, 3, index, x, "x", d));
-    luma_tensor own, wide = at_least_1d(x);
+    luma_tensor own, wide = lm_at_least_1d(x);
     LM_TRY(adopt(S, &own, index, lm_device_of(x), index->dtype));
-    luma_tensor positions = at_least_1d(&own);
+    luma_tensor positions = lm_at_least_1d(&own);
     lm_index w;
     walk_open(S, &w, LM_INDEX_READ, wide.layout.ndim, positions.layout.shape);
     lm_index_part *p =
@@ -185,7 +178,7 @@ luma_status luma_gather(luma_state *S, luma_tensor *out, const luma_tensor *x, i
 /* Elements of x at flat positions, in the shape of index, which is on x's device. */
 static luma_status read_flat(luma_state *S, luma_tensor *out, const luma_tensor *x, int argument,
                              const luma_tensor *index) {
-    luma_tensor positions = at_least_1d(index);
+    luma_tensor positions = lm_at_least_1d(index);
     lm_index w;
     walk_open(S, &w, LM_INDEX_READ, positions.layout.ndim, positions.layout.shape);
     int64_t numel = luma_numel(x), divisor = 1;
@@ -327,7 +320,7 @@ static luma_status keep_apart(luma_state *S, luma_tensor *t, const luma_tensor *
 static luma_status write_target(luma_state *S, lm_index *w, luma_tensor *target, int dim) {
     luma_tensor sum, wide;
     LM_TRY(adopt(S, &sum, target, lm_device_of(target), w->plain.dtype));
-    wide = at_least_1d(&sum);
+    wide = lm_at_least_1d(&sum);
     w->indexed = fixed_along(&wide, w, dim);
     w->parts[0].size = w->parts[0].modulus = wide.layout.shape[dim];
     w->parts[0].step = wide.layout.stride[dim];
@@ -384,10 +377,10 @@ static luma_status scatter(luma_state *S, luma_tensor *out, lm_index_kind kind, 
         if (out->storage) status = keep_apart(S, &own_src, out);
         if (out->storage && status == LUMA_OK) status = keep_apart(S, &own, out);
         lm_index w;
-        luma_tensor positions = at_least_1d(&own);
+        luma_tensor positions = lm_at_least_1d(&own);
         walk_open(S, &w, kind, positions.layout.ndim, positions.layout.shape);
         walk_index(&w, 3, &own, positions.layout.ndim - own.layout.ndim, own.layout.ndim, 0, 0);
-        w.plain = at_least_1d(&own_src);
+        w.plain = lm_at_least_1d(&own_src);
         if (src->storage)
             memcpy(w.plain.layout.shape, w.shape, sizeof w.shape);
         else
@@ -445,7 +438,7 @@ static luma_status slices(luma_state *S, luma_tensor *out, lm_index_kind kind, l
         if (out->storage) status = keep_apart(S, &own_src, out);
         if (out->storage && status == LUMA_OK) status = keep_apart(S, &own, out);
         lm_index w;
-        luma_tensor wide = at_least_1d(&own_src);
+        luma_tensor wide = lm_at_least_1d(&own_src);
         walk_open(S, &w, kind, wide.layout.ndim, wide.layout.shape);
         w.plain = wide;
         walk_index(&w, 3, &own, d, 1, 0, 0);

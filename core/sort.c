@@ -4,13 +4,6 @@
 
 #include "tensor.h"
 
-/* 0-d tensors are sorted as one row of one element. */
-static luma_tensor at_least_1d(const luma_tensor *x) {
-    luma_tensor t = *x;
-    if (t.storage && t.layout.ndim == 0) t.layout = lm_layout_insert(&t.layout, 0, 1, 1);
-    return t;
-}
-
 static luma_status run(luma_state *S, const luma_tensor *values, const luma_tensor *positions,
                        const luma_tensor *x, int dim, int64_t k, bool descending) {
     lm_device *device = lm_device_of(x);
@@ -21,9 +14,9 @@ static luma_status run(luma_state *S, const luma_tensor *values, const luma_tens
                  .descending = descending,
                  .k = k,
                  .index_base = S->index_base,
-                 .values = at_least_1d(values),
-                 .positions = at_least_1d(positions),
-                 .x = at_least_1d(x)};
+                 .values = lm_at_least_1d(values),
+                 .positions = lm_at_least_1d(positions),
+                 .x = lm_at_least_1d(x)};
     return device->ops->sort(S, device, &s);
 }
 

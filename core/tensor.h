@@ -16,6 +16,13 @@ static inline char *lm_data(const luma_tensor *x) {
     return x->storage->data + x->layout.offset * (int64_t)lm_dtype_size(x->dtype);
 }
 
+/* x, where it is 0-d as one dim of size 1: another view, no reference of its own. */
+static inline luma_tensor lm_at_least_1d(const luma_tensor *x) {
+    luma_tensor t = *x;
+    if (t.storage && t.layout.ndim == 0) t.layout = lm_layout_insert(&t.layout, 0, 1, 1);
+    return t;
+}
+
 /* A new contiguous tensor, contents not set. *out is overwritten on success only. */
 luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, luma_dtype dtype,
                           int ndim, const int64_t *shape);

@@ -85,7 +85,7 @@ local function each_layout(shape, f)
   end
 end
 
-local function small(dtype) return dtype:find("8_") or dtype:find("16$") and dtype:find("float") end
+local small = {float8_e4m3 = true, float16 = true, bfloat16 = true}
 
 -- ---- reading
 
@@ -233,7 +233,7 @@ describe("writing by index:", function()
           put(expected, q, at(expected, q) + at(src, p))
         end)
         -- sums are rounded once; the halves of float8 from 16 on are left to the next spec
-        if not small(dtype) then
+        if not small[dtype] then
           three_ways("scatter_add", x, expected, dtype, dim, index_of(list), T(src, dtype))
         end
       end
@@ -255,7 +255,7 @@ describe("writing by index:", function()
         local index = index_of(list)
         check.tensor(copies, dtype, x:index_copy(dim, index, T(src, dtype)))
         check.tensor(copies, dtype, x:clone():index_copy_(dim, index, T(src, dtype)))
-        if dtype ~= "bool" and not small(dtype) then
+        if dtype ~= "bool" and not small[dtype] then
           check.tensor(sums, dtype, x:index_add(dim, index, T(src, dtype)))
           check.tensor(sums, dtype, x:clone():index_add_(dim, index, T(src, dtype)))
         end

@@ -15,6 +15,10 @@ static void *raw_alloc(lm_device *d, size_t nbytes) {
     if (nbytes > SIZE_MAX - slack) return NULL;
     char *p =
         mmap(NULL, nbytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED && slack) { /* room for the bytes, perhaps, but not for alignment */
+        slack = 0;
+        p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
     if (p == MAP_FAILED) return NULL;
     if (slack == 0) return p;
     size_t before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
