@@ -68,22 +68,24 @@ LM_LANE double FN(sum)(const TYPE *x, int64_t n) {
     return total + rest;
 }
 
+static void FN(exp_all)(int64_t n, TYPE *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = EXP_WORD(y[i]);
+}
+
 /* Where results lie without gaps, one loop takes the exponentials of many rows: short rows would
 ** not fill its vectors. */
 static void FN(exps_rows)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
                           const double *shift, double *sum) {
     bool packed = sy == n * (int64_t)sizeof(TYPE);
-    TYPE *all = (TYPE *)(void *)y;
     for (int64_t i = 0; i < m; i++) {
         const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
         TYPE *to = (TYPE *)(void *)(y + i * sy), c = (TYPE)shift[i];
         for (int64_t j = 0; j < n; j++)
             to[j] = from[j] - c;
-        for (int64_t j = 0; j < n && !packed; j++)
-            to[j] = EXP_WORD(to[j]);
+        if (!packed) FN(exp_all)(n, to);
     }
-    for (int64_t j = 0; j < m * n && packed; j++)
-        all[j] = EXP_WORD(all[j]);
+    if (packed) FN(exp_all)(m * n, (TYPE *)(void *)y);
     for (int64_t i = 0; i < m; i++)
         sum[i] += FN(sum)((const TYPE *)(const void *)(y + i * sy), n);
 }
