@@ -190,10 +190,10 @@ local function erf_series(x)
   end
   return 2 / math.sqrt(math.pi) * gauss(x, 1) * sum
 end
--- erfc(x) over exp(-x^2), x >= 1
+-- erfc(x) over exp(-x^2), x > 0; what is cut off is about exp(-2 x sqrt(2 n)) of it
 local function erfc_fraction(x)
   local f = x
-  for k = 400, 1, -1 do f = x + k / 2 / f end
+  for k = math.ceil(250 / (x * x)) + 10, 1, -1 do f = x + k / 2 / f end
   return 1 / math.sqrt(math.pi) / f
 end
 function env.erf(x)
@@ -206,7 +206,7 @@ function env.gelu(x)
   if x ~= x or x == huge then return x end
   if x < -40 then return -0.0 end
   local z = x / math.sqrt(2)
-  if z < -1 then return x * 0.5 * gauss(x, 0.5) * erfc_fraction(-z) end
+  if z < -0.3 then return x * 0.5 * gauss(x, 0.5) * erfc_fraction(-z) end
   return x * 0.5 * (1 + env.erf(z))
 end
 function env.tanh(x)
