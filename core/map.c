@@ -363,22 +363,15 @@ static const bool quick_rows[LM_NOPS] = {
 #include "ops.def"
 };
 
-/* Elements of x when it has exactly the strides of a new tensor; else 0. */
-static int64_t dense_numel(const luma_layout *x) {
+/* Elements of x and y when both have the strides of one new tensor; else 0. */
+static int64_t quick_numel(const luma_layout *x, const luma_layout *y) {
     int64_t n = 1;
+    if (x->ndim != y->ndim) return 0;
     for (int d = x->ndim - 1; d >= 0; d--) {
-        if (x->stride[d] != n) return 0;
+        if (x->stride[d] != n || y->stride[d] != n || x->shape[d] != y->shape[d]) return 0;
         n *= x->shape[d];
     }
     return n;
-}
-
-static bool same_strides(const luma_layout *x, const luma_layout *y) {
-    if (x->ndim != y->ndim) return false;
-    for (int d = 0; d < x->ndim; d++) {
-        if (x->shape[d] != y->shape[d] || x->stride[d] != y->stride[d]) return false;
-    }
-    return true;
 }
 
 typedef union {
@@ -401,26 +394,24 @@ static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma
     static const lm_params none = {.d = {0}};
     if (!quick_rows[op]) return false;
     const luma_tensor *x = ins[0]->storage ? ins[0] : ins[nin - 1];
-    if (!x->storage || (x->dtype != LUMA_FLOAT32 && x->dtype != LUMA_FLOAT64) || out->storage ||
-        out->number.kind != LUMA_NOT_A_NUMBER)
+    const luma_tensor *y = ins[nin - 1]->storage ? ins[nin - 1] : x;
+    if (!x->storage || (x->dtype != LUMA_FLOAT32 && x->dtype != LUMA_FLOAT64) ||
+        y->dtype != x->dtype || out->storage || out->number.kind != LUMA_NOT_A_NUMBER)
         return false;
     lm_device *device = lm_cpu(S);
-    int64_t n = dense_numel(&x->layout), size = x->dtype == LUMA_FLOAT32 ? 4 : 8, s[3];
-    if (n < 1 || n > QUICK_MOST || lm_device_of(x) != device) return false;
+    int64_t n = quick_numel(&x->layout, &y->layout), size = x->dtype == LUMA_FLOAT32 ? 4 : 8;
+    if (n < 1 || n > QUICK_MOST || lm_device_of(x) != device || lm_device_of(y) != device)
+        return false;
     char *p[3];
+    int64_t s[3] = {size, size, size};
     quick_value values[2];
-    s[0] = size;
     for (int k = 0; k < nin; k++) {
-        const luma_tensor *y = ins[k];
-        s[k + 1] = y->storage ? size : 0;
-        if (!y->storage) {
-            p[k + 1] = quick_number(&values[k], x->dtype, y->number);
-            continue;
+        if (ins[k]->storage) {
+            p[k + 1] = ins[k]->storage->data + ins[k]->layout.offset * size;
+        } else {
+            p[k + 1] = quick_number(&values[k], x->dtype, ins[k]->number);
+            s[k + 1] = 0;
         }
-        if (y != x && (y->dtype != x->dtype || lm_device_of(y) != device ||
-                       !same_strides(&y->layout, &x->layout)))
-            return false;
-        p[k + 1] = y->storage->data + y->layout.offset * size;
     }
     lm_storage *st;
     *status = lm_storage_new(S, device, (size_t)(n * size), &st);
