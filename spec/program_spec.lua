@@ -82,7 +82,7 @@ describe("the luma program", function()
     it("reports errors with a traceback and status 1", function()
         local output, status = run{"-e", "local function f() error 'no' end f()"}
         assert.equal(1, status)
-        assert.matches("%(command line%):1: no\nstack traceback:\n.*<%(command line%):1>", output)
+        assert.matches("%(command line%):1: no\nstack traceback:\n.*%(command line%):1: in ", output)
         output, status = run{"-e",
             "error(setmetatable({}, {__tostring = function() return 'E' end}))"}
         assert.equal(1, status)
@@ -128,27 +128,41 @@ describe("the luma program", function()
     end)
 
     describe("on Ctrl-C", function()
+        -- Runs a text that says ready() where Ctrl-C is to come; what it wrote but for that.
         local function interrupted(text)
-            return shell("timeout -s INT 0.3 $LUMA -e " .. program.quote(text))
+            local output, status = shell([[
+                out=$(mktemp)
+                env --default-signal=INT $LUMA -e ]] .. program.quote(
+                "local function ready() print('ready') io.stdout:flush() end " .. text) .. [[
+                    >"$out" 2>&1 &
+                until grep -q ready "$out"; do sleep 0.02; done
+                sleep 0.1
+                kill -INT $!
+                wait $!
+                status=$?
+                cat "$out"
+                rm "$out"
+                exit $status]])
+            return (output:gsub("^ready\n", "")), status
         end
 
         it("stops Lua code", function()
-            local output = interrupted("while true do end")
+            local output = interrupted("ready() while true do end")
             assert.matches(": interrupted\nstack traceback:", output)
         end)
 
         it("stops Lua code in a coroutine", function()
             assert.matches("interrupted", (interrupted(
-                "coroutine.wrap(function() while true do end end)()")))
+                "ready() coroutine.wrap(function() while true do end end)()")))
             assert.matches("^after\tfalse\t.*interrupted\n$", (interrupted([[
-                local co = coroutine.create(function() while true do end end)
+                local co = coroutine.create(function() ready() while true do end end)
                 print('after', coroutine.resume(co))]])))
         end)
 
         it("stops a tensor operation, once", function()
             local output = interrupted([[
                 local a = luma.ones(3000, 3000)
-                local good, message = pcall(function() while true do a:matmul(a) end end)
+                local good, message = pcall(function() ready() while true do a:matmul(a) end end)
                 print(good, message, a:sum():item())]])
             assert.matches("^false\t.*interrupted\t9000000", output)
         end)

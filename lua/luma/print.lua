@@ -116,14 +116,14 @@ end
 
 -- ---- braces ----
 
--- Joins the texts of one innermost list, broken into lines.
-local function join(texts, indent, width)
+-- Joins the texts of one innermost list, broken into lines; room for `closing` braces after the last.
+local function join(texts, indent, width, closing)
     local lines, line = {}, ""
     for i, text in ipairs(texts) do
         if i < #texts then text = text .. "," end
         if line == "" then
             line = text
-        elseif indent + #line + 1 + #text > width then
+        elseif indent + #line + 1 + #text > width - (i == #texts and closing or 0) then
             lines[#lines + 1] = line
             line = text
         else
@@ -146,7 +146,7 @@ local function braces(list, depth, page)
         end
     end
     if depth == page.ndim then
-        return "{" .. join(texts, depth, page.width - page.ndim) .. "}"
+        return "{" .. join(texts, depth, page.width, page.ndim) .. "}"
     end
     local between = ",\n" .. (depth + 1 < page.ndim and "\n" or "") .. (" "):rep(depth)
     return "{" .. table.concat(texts, between) .. "}"
