@@ -92,9 +92,9 @@ static void check_exact(reader *r, lua_Integer i) {
 }
 
 /* A number into float32 or float64, where nothing is to be said about it; false otherwise. */
-static bool put_fast(reader *r, int idx) {
+static bool put_fast(reader *r, int idx, int type) {
     lua_State *L = r->k->L;
-    if (lua_type(L, idx) != LUA_TNUMBER || r->booleans) return false;
+    if (type != LUA_TNUMBER || r->booleans) return false;
     double v = lua_tonumber(L, idx);
     if (!(v <= r->exact && v >= -r->exact)) return false;
     if (r->dtype == LUMA_FLOAT32) {
@@ -153,13 +153,13 @@ static void check_keys(reader *r, int depth, int64_t n) {
 
 static void read_row(reader *r, int64_t n) {
     lua_State *L = r->k->L;
-    int table = lua_gettop(L);
+    int table = lua_gettop(L), types[BATCH + 1];
     for (int64_t i = 0; i < n; i += BATCH) {
         int m = (int)(n - i < BATCH ? n - i : BATCH);
         for (int j = 1; j <= m; j++)
-            lua_rawgeti(L, table, i + j);
+            types[j] = lua_rawgeti(L, table, i + j);
         for (int j = 1; j <= m; j++) {
-            if (r->wide && put_fast(r, table + j)) continue;
+            if (r->wide && put_fast(r, table + j, types[j])) continue;
             r->path[r->ndim - 1] = i + j;
             put_element(r, table + j);
         }
