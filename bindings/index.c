@@ -374,6 +374,27 @@ static bool read_fast(lua_State *L, lm_ctx *c, int n) {
     return true;
 }
 
+/* x[i] of several dims: the view that drops the first, on any device; false as above. */
+static bool select_fast(lua_State *L, lm_ctx *c) {
+    int exact;
+    const luma_tensor *x = lm_box_test(L, 1);
+    lua_Integer i = lua_tointegerx(L, 2, &exact);
+    if (!exact || lua_type(L, 2) != LUA_TNUMBER || !x || !x->storage || x->layout.ndim < 2 ||
+        i < 1 || i > x->layout.shape[0])
+        return false;
+    luma_tensor *out = lm_box_new(L, c);
+    if (!x->storage) return false; /* a finalizer released it */
+    out->layout.ndim = x->layout.ndim - 1;
+    out->layout.offset = x->layout.offset + (i - 1) * x->layout.stride[0];
+    for (int d = 1; d < x->layout.ndim; d++) {
+        out->layout.shape[d - 1] = x->layout.shape[d];
+        out->layout.stride[d - 1] = x->layout.stride[d];
+    }
+    out->dtype = x->dtype;
+    out->storage = lm_storage_retain(x->storage);
+    return true;
+}
+
 static int no_such_field(lua_State *L, const char *name) {
     lm_near near = {name, NULL, 0};
     static const char *const fields[] = {"shape", "dtype", "device", "ndim"};
@@ -420,7 +441,7 @@ static int index_read(lua_State *L) {
         if (is_name(name)) return push_field(L, name);
     }
     lm_ctx *c = lm_enter(L);
-    if (!string && read_fast(L, c, 1)) return 1;
+    if (!string && (read_fast(L, c, 1) || select_fast(L, c))) return 1;
     open_target(&t, L, c, "index");
     if (t.x->layout.ndim > 0 && lua_isinteger(L, 2) &&
         lua_tointeger(L, 2) == t.x->layout.shape[0] + 1)
@@ -514,7 +535,7 @@ static int next_row(lua_State *L) {
     target t;
     lua_settop(L, 1);
     lua_pushinteger(L, i + 1);
-    if (!read_fast(L, c, 1)) {
+    if (!read_fast(L, c, 1) && !select_fast(L, c)) {
         open_target(&t, L, c, "next");
         add_item(&t, 2, ITEM_AT)->first = i;
         read(&t);

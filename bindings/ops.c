@@ -232,9 +232,11 @@ static int push_tensors(call *c) {
     for (int i = 0; i < most && !c->out[0]; i++)
         boxes[i] = lm_box_new(L, k->c);
     do {
-        luma_tensor outs[2] = {LUMA_NEW, LUMA_NEW};
+        luma_tensor outs[2];
         check_live(c);
         for (int i = 0; i < 2; i++) {
+            outs[i].storage = NULL; /* as LUMA_NEW; the rest is never looked at */
+            outs[i].number.kind = LUMA_NOT_A_NUMBER;
             if (c->out[i]) outs[i] = *c->out[i];
         }
         status = lm_op_call(k->c->S, c->op, outs, &c->nouts, &c->value, c->args);
@@ -387,7 +389,7 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     c.options = c.tensors = c.nouts = 0;
     c.out[0] = c.out[1] = NULL;
     memset(c.where, 0, sizeof c.where);
-    memset(c.args, 0, sizeof c.args);
+    memset(c.args, 0, (size_t)c.nparams * sizeof *c.args);
     read_positional(&c);
     read_options(&c, inplace);
     if (inplace) return run_inplace(&c);

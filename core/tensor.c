@@ -36,6 +36,18 @@ bool luma_is_contiguous(const luma_tensor *x) {
     return lm_layout_is_contiguous(&x->layout);
 }
 
+/* As lm_layout_contiguous, but in place: a copy right after the stores would wait for them. */
+static void set_contiguous(luma_layout *out, int ndim, const int64_t *shape) {
+    int64_t stride = 1;
+    out->ndim = ndim;
+    out->offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        out->shape[d] = shape[d];
+        out->stride[d] = stride;
+        if (shape[d] > 1) stride *= shape[d];
+    }
+}
+
 luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, luma_dtype dtype,
                           int ndim, const int64_t *shape) {
     int64_t n;
@@ -55,7 +67,7 @@ luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, lu
     out->storage = st;
     out->dtype = dtype;
     out->number.kind = LUMA_NOT_A_NUMBER;
-    out->layout = lm_layout_contiguous(ndim, shape);
+    set_contiguous(&out->layout, ndim, shape);
     return LUMA_OK;
 }
 
@@ -63,7 +75,8 @@ luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, lu
 static bool fits_storage(const luma_layout *layout, luma_dtype dtype, const lm_storage *st) {
     int64_t first, last;
     if (!lm_layout_extent(layout, &first, &last)) return true;
-    return first >= 0 && last < (int64_t)(st->nbytes / lm_dtype_size(dtype));
+    /* sizes are powers of two, and a division costs as much as the rest of a view */
+    return first >= 0 && last < (int64_t)(st->nbytes >> __builtin_ctz(lm_dtypes[dtype].size));
 }
 
 luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written) {
