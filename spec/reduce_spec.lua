@@ -1,0 +1,692 @@
+-- reduce_spec.lua -- reductions, scans and softmax against references in plain Lua: every row, dtype,
+-- layout and length; positions, dims, errors; sums at length; the same bits from one thread and two
+-- and from every instruction set level.
+package.path = "spec/support/?.lua;" .. package.path
+local luma = require "luma"
+local oracle = require "oracle"
+local reference = require "reference"
+local layouts = require "layouts"
+local check = require "check"
+local program = require "program"
+
+local nan, huge = 0 / 0, math.huge
+local rows = {"sum", "prod", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "all", "any",
+              "logsumexp"}
+local lengths = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025}
+
+local function is_real(dtype) return oracle.dtypes[dtype].kind == "float" end
+
+-- ---- the same values in many layouts, of any shape ----
+
+local function reversed_dims(n)
+  local dims = {}
+  for d = 1, n do dims[d] = n + 1 - d end
+  return dims
+end
+
+local function all_dims(n)
+  local dims = {}
+  for d = 1, n do dims[d] = d end
+  return dims
+end
+
+-- A window of a larger tensor: size * step + margin along every dim.
+local function window(x, step, margin)
+  local shape = {}
+  for d, s in ipairs(x.shape) do shape[d] = s * step + margin end
+  local view = luma.zeros(shape, {dtype = x.dtype})
+  for d, s in ipairs(x.shape) do
+    view = view:narrow(d, 1 + margin // 2, s * step)
+    if step > 1 and s > 0 then view = view:slice(d, 1, s * step, step) end
+  end
+  view:copy_(x)
+  return view
+end
+
+local views = {
+  {"contiguous", function(x) return x end},
+  {"permuted", function(x)
+    local dims = reversed_dims(x.ndim)
+    return x:permute(dims):force_contiguous():permute(dims)
+  end},
+  {"stepped", function(x) return window(x, 2, 0) end},
+  {"offset", function(x) return window(x, 1, 3) end},
+  {"reversed", function(x)
+    local dims = all_dims(x.ndim)
+    return x:flip(dims):force_contiguous():flip(dims)
+  end},
+}
+
+-- f(view, name) for every layout.
+local function each_view(values, shape, dtype, f)
+  local x = layouts.make(values, dtype):reshape(shape)
+  for _, v in ipairs(views) do f(v[2](x), v[1]) end
+end
+
+-- ---- what may come out ----
+
+-- Bounds on the error of a float result: ulps of the result, and a share of the magnitudes summed.
+local function tolerance(name, dtype, list)
+  local share = dtype == "float64" and 2.0 ^ -48 or 2.0 ^ -40
+  if name == "sum" or name == "cumsum" then return 0.51, share * reference.magnitude(list) end
+  if name == "mean" then return 0.51, share * reference.magnitude(list) / #list end
+  if name == "prod" then return dtype == "float64" and #list or 0.51, 0 end
+  if name == "var" or name == "std" then return 0.51, share * 4 * reference.magnitude(list) end
+  return 3, dtype == "float64" and 1e-14 or 2e-6 -- logsumexp: an absolute error of its exponents
+end
+
+local function close(name, dtype, y, want, list)
+  if want ~= want or math.abs(want) == huge or y ~= y then return oracle.close(dtype, y, want, 1) end
+  local ulps, share = tolerance(name, dtype, list)
+  return math.abs(y - want) <= share or oracle.close(dtype, y, want, ulps, share / oracle.ulp(dtype, want))
+end
+
+local function pick(values, positions)
+  local list = {}
+  for i, p in ipairs(positions) do list[i] = values[p] end
+  return list
+end
+
+-- The flat results of row `name` over x against the reference, which stands in `wanted`.
+local function compare(name, dtype, results, wanted, lists, place)
+  for i, want in ipairs(wanted) do
+    local y = results[i]
+    local good
+    if math.type(want) == "float" and is_real(dtype) and not name:find("^a") then
+      good = close(name, dtype, y, want, lists[i])
+    else
+      good = y == want or (y ~= y and want ~= want)
+    end
+    if not good then
+      error(("%s of %s, %s, result %d: %s, not %s"):format(name, dtype, place, i, y, want), 2)
+    end
+  end
+  assert.equal(#wanted, #results)
+end
+
+-- A product or exponential that leaves the range on the way depends on the order.
+local function in_range(name, dtype, list)
+  if name ~= "prod" or not is_real(dtype) then return true end
+  local product = 1.0
+  for _, x in ipairs(list) do
+    product = product * x
+    local a = math.abs(product)
+    if a > 1e290 or (a < 1e-290 and x ~= 0) or a ~= a then return false end
+  end
+  return true
+end
+
+local function dims_text(dims)
+  local list = {}
+  for d in pairs(dims) do list[#list + 1] = d end
+  return "dims " .. table.concat(list, " ")
+end
+
+-- What row `name` shall give for the groups of values, or nil where that is not to be told.
+local function expectation(name, dtype, lists)
+  local result = reference.result_dtype(name, dtype)
+  local wanted = {}
+  for g, list in ipairs(lists) do
+    if not in_range(name, dtype, list) then return nil end
+    local want = reference.rows[name](list, is_real(dtype))
+    if type(want) == "boolean" then want = want and 1 or 0 end
+    wanted[g] = is_real(result) and want + 0.0 or want
+  end
+  return wanted
+end
+
+-- Every row over one tensor and one set of dims, in every layout.
+local function reduce_all(values, shape, dims, dtype)
+  local list, keep = {}, #shape % 2 == 1
+  for d in pairs(dims) do list[#list + 1] = d end
+  table.sort(list)
+  local lists = {}
+  for g, positions in ipairs(reference.groups(shape, dims)) do lists[g] = pick(values, positions) end
+  local empty = lists[1] and #lists[1] == 0
+  local wanted = {}
+  for _, name in ipairs(rows) do
+    local fits = not (name:find("^arg") and #list > 1) and not (name:find("^a[mr]") and empty)
+    wanted[name] = fits and expectation(name, dtype, lists) or nil
+  end
+  each_view(values, shape, dtype, function(x, layout)
+    for name, want in pairs(wanted) do
+      local y = x[name](x, name:find("^arg") and list[1] or list, {keepdim = keep})
+      local result = reference.result_dtype(name, dtype)
+      assert.equal(result, y.dtype)
+      assert.same(reference.reduced_shape(shape, dims, keep), y.shape)
+      compare(name, result, layouts.flat(y), want, lists, layout .. ", " .. dims_text(dims))
+    end
+  end)
+end
+
+describe("every row, dtype and layout", function()
+  for _, dtype in ipairs(oracle.names) do
+    it("along a vector: " .. dtype, function()
+      for _, n in ipairs(lengths) do
+        local values = oracle.values(dtype, n, -9, 9, n + 1)
+        reduce_all(values, {n}, {true}, dtype)
+      end
+    end)
+
+    it("along rows and columns: " .. dtype, function()
+      for _, n in ipairs {0, 1, 2, 5, 8, 9, 31, 32, 33, 257} do
+        local values = oracle.values(dtype, n * 3, -9, 9, n + 2)
+        for _, shape in ipairs {{n, 3}, {3, n}} do
+          reduce_all(values, shape, {true}, dtype)
+          reduce_all(values, shape, {[2] = true}, dtype)
+        end
+      end
+    end)
+
+    it("over several dims: " .. dtype, function()
+      local shape = {3, 4, 2, 5}
+      local values = oracle.values(dtype, 120, -9, 9, 7)
+      for mask = 1, 15 do
+        local dims = {}
+        for d = 1, 4 do dims[d] = mask >> (d - 1) & 1 == 1 or nil end
+        reduce_all(values, shape, dims, dtype)
+      end
+    end)
+
+    it("with extreme values: " .. dtype, function()
+      for _, n in ipairs {18, 40, 130} do
+        local values = oracle.values(dtype, n, -9, 9, 3, true)
+        for _, name in ipairs {"amax", "amin", "argmax", "argmin", "all", "any"} do
+          local want = reference.rows[name](values, is_real(dtype))
+          if type(want) == "boolean" then want = want and 1 or 0 end
+          each_view(values, {n}, dtype, function(x, layout)
+            compare(name, "int64", layouts.flat(x[name](x, 1)), {want}, {values}, layout)
+          end)
+        end
+      end
+    end)
+  end
+end)
+
+it("broadcast tensors reduce as their copies", function()
+  for _, dtype in ipairs(oracle.names) do
+    local values = oracle.values(dtype, 6, -9, 9, 5)
+    local x = layouts.make(values, dtype):reshape(2, 1, 3):expand(2, 70, 3)
+    local copy = x:clone()
+    for _, name in ipairs(rows) do
+      for _, dim in ipairs {1, 2, 3} do
+        local y, want = x[name](x, dim):to("float64"), copy[name](copy, dim):to("float64")
+        assert.is_true(y:allclose(want, {rtol = 1e-6, equal_nan = true}))
+      end
+    end
+  end
+end)
+
+-- ---- dims, shapes, results ----
+
+it("dims: one, a list, none, negative; keepdim", function()
+  local x = luma.range(1, 24):to("float32"):reshape(2, 3, 4)
+  assert.same({3, 4}, x:sum(1).shape)
+  assert.same({2, 1, 4}, x:sum(2, {keepdim = true}).shape)
+  assert.same({3}, x:sum({-1, 1}).shape)
+  assert.same({1, 3, 1}, x:sum({-1, 1}, {keepdim = true}).shape)
+  assert.same({}, x:sum().shape)
+  assert.same({}, x:sum({}).shape)
+  assert.same({1, 1, 1}, x:mean({keepdim = true}).shape)
+  check.tensor(300, "float32", x:sum())
+  check.tensor({78, 222}, "float32", x:sum({2, 3}))
+  check.tensor(24, "int64", x:argmax())
+  check.tensor({{{24}}}, "int64", x:argmax({keepdim = true}))
+  check.tensor(1, "int64", x:argmin())
+end)
+
+it("0-d tensors are their own reductions, over dim 1 or -1 too", function()
+  for _, dtype in ipairs(oracle.names) do
+    local x = layouts.make({1}, dtype):reshape({})
+    for _, dim in ipairs {{}, {1}, {-1}} do
+      assert.equal(1, layouts.flat(x:sum(dim))[1])
+      assert.equal(1, layouts.flat(x:amax(dim))[1])
+      assert.equal(1, layouts.flat(x:mean(dim))[1])
+    end
+    assert.same({}, x:sum(1, {keepdim = true}).shape)
+    assert.equal(1, x:argmax(1):item())
+    local v, i = x:max(-1)
+    assert.equal(1, layouts.flat(v)[1])
+    assert.equal(1, i:item())
+    assert.equal(1, layouts.flat(x:cumsum(1))[1])
+    assert.equal(1, layouts.flat(x:softmax(-1))[1])
+  end
+end)
+
+it("errors name the argument and what is wrong", function()
+  local x = luma.zeros(2, 3)
+  check.raises("bad argument #1 to 'sum'", function() return x:sum(3) end)
+  check.raises("given twice", function() return x:sum({1, -2}) end)
+  check.raises("0", function() return x:sum(0) end)
+  check.raises("out is float32, the result is int64", function()
+    return luma.argmax(x, 1, {out = luma.zeros(3)})
+  end)
+  check.raises("out is [2], the result is [3]", function() return luma.sum(x, 1, {out = luma.zeros(2)}) end)
+end)
+
+it("out takes the result and may be the input", function()
+  local x = luma.range(1, 6):to("float32"):reshape(2, 3)
+  local out = luma.zeros(3)
+  assert.equal(out, luma.sum(x, 1, {out = out}))
+  check.tensor({5, 7, 9}, "float32", out)
+  luma.sum(x, 1, {out = x[1]})
+  check.tensor({{5, 7, 9}, {4, 5, 6}}, "float32", x)
+  luma.cumsum(x, 2, {out = x})
+  check.tensor({{5, 12, 21}, {4, 9, 15}}, "float32", x)
+  local v, i = luma.zeros(3), luma.zeros(3, {dtype = "int64"})
+  luma.max(x, 1, {out = {v, i}})
+  check.tensor({5, 12, 21}, "float32", v)
+  check.tensor({1, 1, 1}, "int64", i)
+  local strided = luma.zeros(2, 2)
+  luma.sum(x, 2, {out = strided:t()[2]})
+  check.tensor({{0, 38}, {0, 28}}, "float32", strided)
+end)
+
+it("max and min with a dim give values and positions", function()
+  for _, dtype in ipairs(oracle.names) do
+    for _, shape in ipairs {{5, 4}, {4, 33}, {70, 3}, {1, 1}} do
+      local n = shape[1] * shape[2]
+      local values = oracle.values(dtype, n, -4, 4, n)
+      for dim = 1, 2 do
+        local groups = reference.groups(shape, {[dim] = true})
+        each_view(values, shape, dtype, function(x, layout)
+          for name, f in pairs {max = reference.greatest, min = reference.least} do
+            local v, i = x[name](x, dim)
+            assert.equal(dtype, v.dtype)
+            assert.equal("int64", i.dtype)
+            v, i = layouts.flat(v), layouts.flat(i)
+            for g, positions in ipairs(groups) do
+              local best, at = f(pick(values, positions))
+              assert(v[g] == best and i[g] == at, layout .. " " .. name .. " " .. dtype)
+            end
+          end
+        end)
+      end
+    end
+  end
+end)
+
+it("var and std with a correction", function()
+  local values = {1.0, 2.0, 4.0, 7.0}
+  local x = luma.tensor(values, "float64")
+  for _, c in ipairs {0, 1, 2.5, 4, 5} do
+    local want = reference.variance(values, c)
+    assert(oracle.close("float64", x:var(1, {correction = c}):item(), want, 1))
+    assert(oracle.close("float64", x:std({correction = c}):item(), math.sqrt(want), 1))
+  end
+  assert.is_true(luma.tensor({3.0}):var():isnan():item())
+  check.tensor({0.5}, "float32", luma.tensor({{1.0}, {2.0}}):var(1))
+end)
+
+it("all and any without dims are booleans, with dims tensors", function()
+  local x = luma.tensor {{1, 0}, {2, nan}}
+  assert.is_false(x:all())
+  assert.is_true(x:any())
+  check.tensor({false, true}, "bool", x:all(2))
+  check.tensor({true, true}, "bool", x:any(1))
+  assert.is_false(luma.tensor({0.0, -0.0}):any())
+end)
+
+-- ---- faults that users of other libraries reported ----
+
+it("B02: the last dim of a transposed matrix", function()
+  for _, dtype in ipairs(check.dtypes) do
+    if dtype ~= "bool" and dtype ~= "float8_e4m3" then
+      local x = luma.tensor({{1, 2, 3}, {4, 5, 6}}, dtype):t()
+      assert.same({5, 7, 9}, layouts.flat(x:sum(2)))
+      assert.same({4, 10, 18}, layouts.flat(x:prod(2)))
+      assert.same({2.5, 3.5, 4.5}, layouts.flat(x:mean(2)))
+      assert.same({4, 5, 6}, layouts.flat((x:max(2))))
+      assert.same({2, 2, 2}, layouts.flat(x:argmax(2)))
+    end
+  end
+end)
+
+it("B07: reductions of no elements", function()
+  for _, dtype in ipairs(check.dtypes) do
+    local x = luma.zeros(0, 3, {dtype = dtype})
+    for _, name in ipairs {"max", "min", "amax", "amin", "argmax", "argmin"} do
+      check.raises("[0 x 3] has no elements along dim 1", function() return x[name](x) end)
+      check.raises("[0 x 3] has no elements along dim 1", function() return x[name](x, 1) end)
+      check.raises("[3 x 0] has no elements along dim 2", function()
+        return x[name](x:t(), 2)
+      end)
+      local y, positions = x[name](x, 2)
+      assert.same({0}, y.shape)
+      if positions then assert.same({0}, positions.shape) end
+    end
+    assert.same({0}, layouts.flat(x:sum()))
+    assert.same({0, 0, 0}, layouts.flat(x:sum(1)))
+    assert.same({1}, layouts.flat(x:prod()))
+    assert.same({1, 1, 1}, layouts.flat(x:prod(1)))
+    for _, name in ipairs {"mean", "var", "std"} do
+      for _, y in ipairs {x[name](x), x[name](x, 1)} do assert.is_true(y:isnan():all()) end
+    end
+    assert.is_true(x:all())
+    assert.is_false(x:any())
+    assert.same({1, 1, 1}, layouts.flat(x:all(1)))
+    assert.same({0, 0, 0}, layouts.flat(x:any(1)))
+    assert.same({-huge, -huge, -huge}, layouts.flat(x:to("float32"):logsumexp(1)))
+    assert.same({0, 3}, x:cumsum(1).shape)
+    assert.same({0, 3}, x:softmax(1).shape)
+    assert.same({0, 3}, x:log_softmax(2).shape)
+    check.raises("[0] has no elements", function() return luma.zeros(0, {dtype = dtype}):max() end)
+  end
+  assert.same({0, 4}, luma.zeros(0, 0, 4):amax(2).shape)
+end)
+
+it("B17: NaN wins in every place", function()
+  for _, dtype in ipairs {"float16", "bfloat16", "float32", "float64", "float8_e4m3"} do
+    for n = 2, 40 do
+      for at = 1, n, n > 20 and 3 or 1 do
+        local values = {}
+        for i = 1, n do values[i] = (i * 7 % 5) + 0.0 end
+        values[at] = at % 2 == 0 and nan or -nan
+        local x = luma.tensor(values, dtype)
+        local column = x:reshape(n, 1):expand(n, 3):clone()
+        for _, name in ipairs {"max", "min"} do
+          local v, i = x[name](x, 1)
+          assert(v:item() ~= v:item() and i:item() == at, name)
+          v, i = column[name](column, 1)
+          assert(v:isnan():all() and i:eq(at):all(), name)
+          v = x["a" .. name](x)
+          assert(v:item() ~= v:item(), name)
+          assert(column["a" .. name](column, 1):isnan():all(), name)
+          assert.equal(at, x["arg" .. name](x):item())
+        end
+      end
+    end
+  end
+  local y = luma.tensor {{1, nan}, {3, 4}}
+  assert.is_true(y:max():isnan():item())
+  assert.is_true(y:amax(1):eq(luma.tensor {3, 0}):equal(luma.tensor {true, false}))
+  check.tensor({2, 2}, "int64", y:argmax(2))
+  check.tensor({1, 2}, "int64", luma.tensor {{nan, nan}, {1, nan}}:argmin(2))
+end)
+
+it("B18: the first of equals", function()
+  for _, layout in ipairs(views) do
+    local function at(name, values, dtype)
+      return layouts.flat(layout[2](layouts.make(values, dtype))[name](layout[2](
+        layouts.make(values, dtype))))[1]
+    end
+    for _, dtype in ipairs {"uint8", "int32", "int64", "float16", "float32", "float64"} do
+      local x = layout[2](luma.tensor({{2, 3, 0, 3, 3}, {1, 3, 1, 3, 1}}, dtype))
+      assert.same({2, 2}, layouts.flat(x:argmax(2)))
+      assert.same({3, 1}, layouts.flat(x:argmin(2)))
+      assert.same({1, 1, 2, 1, 1}, layouts.flat(x:argmax(1)))
+      local zeros, up, down = {}, {}, {}
+      for i = 1, 2001 do zeros[i] = 0 end
+      for i = 1, 1200 do
+        up[i] = (i + 1) % 2
+        down[i] = i % 2
+      end
+      assert.equal(1, at("argmax", zeros, dtype))
+      assert.equal(1, at("argmin", zeros, dtype))
+      assert.equal(2, at("argmax", up, dtype))
+      assert.equal(2, at("argmin", down, dtype))
+    end
+    assert.equal(2, at("argmax", {0, 1, 1}, "bool"))
+    assert.equal(1, at("argmax", {-0.0, 0.0}, "float32"))
+    assert.equal(1, at("argmin", {0.0, -0.0}, "float64"))
+  end
+end)
+
+it("B20: sums do not stop growing", function()
+  local values = {2.0 ^ 24}
+  for i = 2, 1025 do values[i] = 1.0 end
+  each_view(values, {1025}, "float32", function(x) check.value(16778240.0, x:sum():item()) end)
+  local x = luma.tensor(values)
+  check.value(16778240.0, x:flip(1):sum():item())
+  check.value(16778240.0, x:cumsum()[-1])
+  local columns = x:reshape(1025, 1):expand(1025, 3):clone()
+  for _, v in ipairs(views) do
+    check.tensor({16778240, 16778240, 16778240}, "float32", v[2](columns):sum(1))
+    check.tensor({16778240, 16778240, 16778240}, "float32", v[2](columns):flip(1):sum(1))
+    check.value(16778240.0, v[2](columns):cumsum(1)(1025, 2))
+  end
+  check.tensor(3000, "float16", luma.ones(3000, {dtype = "float16"}):sum())
+  check.tensor(60000, "float16", luma.full({4}, 60000, {dtype = "float16"}):mean())
+  check.tensor(300, "bfloat16", luma.ones(300, {dtype = "bfloat16"}):sum())
+  for _, shape in ipairs {{3000, 4}, {4, 3000}} do
+    local ones = luma.ones(shape, {dtype = "float16"})
+    assert.is_true(ones:sum(shape[1] == 3000 and 1 or 2):eq(3000):all())
+  end
+end)
+
+it("B21: mean and std of small integers", function()
+  local x = luma.tensor({0, 100, 200, 123}, "uint8")
+  check.tensor(423, "int64", x:sum())
+  check.tensor(105.75, "float32", x:mean())
+  check.tensor(5099.1875, "float32", x:var({correction = 0}))
+  assert.is_true(x:std({correction = 0}):allclose(71.4085954, {rtol = 1e-7}))
+  assert.is_true(x:std():allclose(82.4555436, {rtol = 1e-7}))
+  local y = luma.tensor({200, 100, 50}, "uint8")
+  check.tensor({200, 300, 350}, "int64", y:cumsum())
+  check.tensor(1000000, "int64", y:prod())
+  local trues = luma.ones(300, {dtype = "bool"})
+  check.tensor(300, "int64", trues:sum())
+  check.tensor(1, "float32", trues:mean())
+end)
+
+it("B22: log_softmax of large values", function()
+  local function near(want, x, eps)
+    for i, v in ipairs(layouts.flat(x)) do
+      assert(math.abs(v - want[i]) <= eps * math.abs(want[i]) + 1e-5)
+    end
+  end
+  near({0, -134.8113708, -94.6969070}, luma.tensor({94.69690704, -40.11446381, 0}):log_softmax(), 1e-7)
+  near({-0.69314718, -0.69314718}, luma.tensor({1000, 1000}):log_softmax(), 1e-7)
+  near({0, -20000}, luma.tensor({10000, -10000}):log_softmax(), 0)
+  near({0, -12}, luma.tensor({12, 0}, "float16"):log_softmax(), 1e-3)
+  check.tensor({0.5, 0.5}, "float32", luma.tensor({1000, 1000}):softmax())
+  check.value(1000 + math.log(2), luma.tensor({1000, 1000}, "float64"):logsumexp():item())
+  assert.is_true(luma.tensor({-huge, -huge}):softmax():isnan():all())
+  check.value(-huge, luma.tensor({-huge, -huge}):logsumexp():item())
+  check.value(huge, luma.tensor({1, huge}):logsumexp():item())
+end)
+
+-- ---- scans ----
+
+local function running(list, real)
+  local out = {}
+  if real then
+    local part = {}
+    for i, x in ipairs(list) do
+      part[i] = x
+      out[i] = reference.total(part)
+    end
+  else
+    local sum = 0
+    for i, x in ipairs(list) do
+      sum = sum + x
+      out[i] = sum
+    end
+  end
+  return out
+end
+
+local scans = {
+  cumsum = running,
+  softmax = reference.softmax,
+  log_softmax = reference.log_softmax,
+}
+
+local function scan_tolerance(name, dtype, list, want)
+  if name == "cumsum" then return 0.51, 2.0 ^ (dtype == "float64" and -47 or -40) * reference.magnitude(list) end
+  local eps = dtype == "float64" and 2.0 ^ -50 or 2.0 ^ -22
+  -- the exponent is off by its last place
+  local spread = dtype == "float64" and 2.0 ^ -51 * 20 or 2.0 ^ -22 * 20
+  if name == "softmax" then return 0.51, math.abs(want) * (eps + spread) + oracle.ulp(dtype, 0) end
+  return 0.51, eps * (math.abs(want) + 4) + spread
+end
+
+-- Every scan along one dim, in every layout.
+local function scan_all(values, shape, dim, dtype)
+  local wanted, lists = {}, {}
+  for name in pairs(scans) do wanted[name] = {} end
+  for _, positions in ipairs(reference.groups(shape, {[dim] = true})) do
+    local list = pick(values, positions)
+    for name, f in pairs(scans) do
+      for i, want in ipairs(f(list, is_real(dtype))) do
+        wanted[name][positions[i]] = want
+        lists[positions[i]] = list
+      end
+    end
+  end
+  local function good(name, dtype_out, y, i)
+    local want = wanted[name][i]
+    if not is_real(dtype_out) then return y == want end
+    local ulps, share = scan_tolerance(name, dtype_out, lists[i], want)
+    return math.abs(y - want) <= share
+      or oracle.close(dtype_out, y, want, ulps, share / oracle.ulp(dtype_out, want))
+  end
+  each_view(values, shape, dtype, function(x, layout)
+    for name in pairs(scans) do
+      local y = x[name](x, dim)
+      assert.equal(reference.result_dtype(name, dtype), y.dtype)
+      assert.same(shape, y.shape)
+      for i, v in ipairs(layouts.flat(y)) do
+        if not good(name, y.dtype, v, i) then
+          error(("%s of %s %s, element %d: %s, not %s"):format(name, dtype, layout, i, v,
+            wanted[name][i]))
+        end
+      end
+    end
+  end)
+end
+
+describe("scans", function()
+  for _, dtype in ipairs(oracle.names) do
+    it("along every dim and layout: " .. dtype, function()
+      for _, n in ipairs {0, 1, 2, 3, 7, 8, 9, 31, 32, 33} do
+        scan_all(oracle.values(dtype, n, -9, 9, n), {n}, 1, dtype)
+        local values = oracle.values(dtype, n * 3, -9, 9, n)
+        for dim = 1, 2 do
+          scan_all(values, {n, 3}, dim, dtype)
+          scan_all(values, {3, n}, dim, dtype)
+        end
+      end
+      local values = oracle.values(dtype, 120, -9, 9, 11)
+      for dim = 1, 4 do scan_all(values, {3, 4, 2, 5}, dim, dtype) end
+      scan_all(oracle.values(dtype, 257, -9, 9, 12), {257}, 1, dtype)
+    end)
+  end
+
+  it("default to the last dim", function()
+    local x = luma.tensor {{1, 2}, {3, 4}}
+    check.tensor({{1, 3}, {3, 7}}, "float32", x:cumsum())
+    assert.is_true(x:softmax():equal(x:softmax(2)))
+    assert.is_true(x:log_softmax():equal(x:log_softmax(-1)))
+  end)
+
+  it("run along lines that are cut in pieces", function()
+    local n = 300000
+    local x = luma.range(1, n):remainder(17)
+    local total = 0
+    local want = {}
+    for i = 1, n do
+      total = total + i % 17
+      want[i] = total
+    end
+    for _, dtype in ipairs {"int32", "int64", "float32", "float64"} do
+      local y = x:to(dtype):cumsum()
+      for _, i in ipairs {1, 7, 8, 65535, 65536, 65537, 131072, 131073, 299999, n} do
+        assert.equal(want[i], y[i])
+      end
+      assert.equal(want[n], x:to(dtype):flip(1):cumsum()[n])
+      local columns = x:to(dtype):reshape(n, 1):expand(n, 2):clone()
+      assert.equal(want[n], columns:cumsum(1)(n, 2))
+      assert.equal(want[n], columns:t():cumsum(2)(1, n))
+    end
+    for _, dtype in ipairs {"float16", "float32", "float64"} do
+      local flat = luma.zeros(n, {dtype = dtype})
+      assert.is_true(flat:softmax():to("float64"):allclose(1 / n, {rtol = 1e-6, atol = 6e-8}))
+      assert.is_true(flat:log_softmax():to("float64"):allclose(-math.log(n), {rtol = 1e-3}))
+      local y = flat:reshape(n // 2, 2):softmax(1):to("float64")
+      assert.is_true(y:allclose(2 / n, {rtol = 1e-6, atol = 6e-8}))
+    end
+  end)
+end)
+
+-- ---- length, threads, levels ----
+
+it("long sums of float32 are accurate", function()
+  luma.manual_seed(1)
+  local n = 4000000
+  local x = luma.rand(n)
+  local exact = (x:to("float64") * 2.0 ^ 24):to("int64"):sum():item() * 2.0 ^ -24
+  local function near(v) assert(math.abs(v - exact) <= exact * 1e-7, v) end
+  near(x:sum():item())
+  near(x:flip(1):sum():item())
+  near(x:mean():item() * n)
+  near(x:reshape(n // 4, 4):sum(1):sum():item())
+  near(x:reshape(n // 4, 4):t():sum(2):sum():item())
+  near(x:cumsum()[n])
+end)
+
+-- Results of every row over tensors large enough to be shared out, as one string of bytes.
+local results = [[
+  local luma = require "luma"
+  luma.set_num_threads(%d)
+  luma.manual_seed(5)
+  local hash = 0
+  local function add(x)
+    x = x:isnan():where(luma.zeros({}, {dtype = x.dtype}), x)
+    local bytes = x:tobytes()
+    bytes = bytes .. ("\0"):rep(-#bytes %% 8)
+    local words = luma.frombytes(bytes, "int64", {#bytes // 8})
+    hash = hash * 31 + (words * (luma.range(1, #bytes // 8) * 0x9e3779b97f4a7c15)):sum():item()
+  end
+  local base = luma.randn(300, 1100)
+  local long = luma.randn(400000)
+  for _, dtype in ipairs {"float32", "float64", "float16", "int32", "uint8"} do
+    local x, y = (base * 20):to(dtype), (long * 20):to(dtype)
+    for _, v in ipairs {x, x:t(), x:flip({1, 2}), x:slice(2, 1, 1099, 3)} do
+      for _, name in ipairs {"sum", "prod", "mean", "var", "amax", "argmin", "logsumexp"} do
+        add(v[name](v, 1))
+        add(v[name](v, 2))
+        add(v[name](v))
+      end
+      add(v:cumsum(1))
+      add(v:cumsum(2))
+      add(v:to("float32"):softmax(1))
+      add(v:to("float32"):log_softmax(2))
+    end
+    for _, v in ipairs {y, y:flip(1), y:reshape(100000, 4), y:reshape(4, 100000):t()} do
+      add(v:sum())
+      add(v:sum(1))
+      add(v:std(1))
+      add(v:cumsum(1))
+      add(v:argmax())
+      add(v:to("float32"):softmax(1))
+    end
+  end
+  io.write(("%%016x"):format(hash))
+]]
+
+describe("the same bits", function()
+  if not program.is_luma then return end
+  local function hash(threads, level)
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write(results:format(threads))
+    file:close()
+    local out, code = program.shell(("%s $LUMA %s"):format(level and "LUMA_CPU=" .. level or "", path))
+    os.remove(path)
+    assert(code == 0, out)
+    return out
+  end
+
+  it("from one thread and from two", function()
+    local one = hash(1)
+    assert.equal(16, #one)
+    assert.equal(one, hash(2))
+  end)
+
+  it("from every level with fused multiply-add", function()
+    local out = program.shell("LUMA_CPU=avx512 $LUMA -e 'io.write(1)'")
+    if out ~= "1" or program.shell("LUMA_CPU=avx2 $LUMA -e 'io.write(1)'") ~= "1" then return end
+    assert.equal(hash(2, "avx2"), hash(2, "avx512"))
+  end)
+end)
