@@ -10,10 +10,12 @@
 
 #include "bits.h"
 
+#define LM_PHILOX_M0 0xD2511F53u
+#define LM_PHILOX_M1 0xCD9E8D57u
 /* One round; lo and hi are the halves of the two products. */
 #define LM_PHILOX_ROUND(x, y, z, w, k0, k1)                                                        \
     do {                                                                                           \
-        uint64_t a_ = (uint64_t)0xD2511F53u * (x), b_ = (uint64_t)0xCD9E8D57u * (z);               \
+        uint64_t a_ = (uint64_t)LM_PHILOX_M0 * (x), b_ = (uint64_t)LM_PHILOX_M1 * (z);             \
         uint32_t x_ = (uint32_t)(b_ >> 32) ^ (y) ^ (k0), z_ = (uint32_t)(a_ >> 32) ^ (w) ^ (k1);   \
         (y) = (uint32_t)b_;                                                                        \
         (w) = (uint32_t)a_;                                                                        \
@@ -50,20 +52,23 @@ LM_FN uint32_t lm_random_word(uint64_t seed, uint64_t n, uint32_t attempt) {
     return words[n % 4];
 }
 
-/* Uniform in [0, 1): the top bits of a word, as many as the dtype holds, so never 1. */
+/* Uniform in [0, 1): the top bits of a word, as many as the dtype holds (at most 24), so never 1.
+** Conversions from signed integers only: few levels have the others for vectors. */
 LM_FN float lm_uniform_bits(uint32_t word, int bits) {
-    return (float)(word >> (32 - bits)) * lm_float_f32((uint32_t)(127 - bits) << 23);
+    return (float)(int32_t)(word >> (32 - bits)) * lm_float_f32((uint32_t)(127 - bits) << 23);
 }
+/* The top 53 bits of two words; both parts and their sum are exact. */
 LM_FN double lm_uniform_f64(uint32_t low, uint32_t high) {
-    return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
+    double h = (double)(int32_t)(high ^ 0x80000000u) + 0x1p31;
+    return h * 0x1p-32 + (double)(int32_t)(low >> 11) * 0x1p-53;
 }
 
 /* Uniform in (0, 1], for a logarithm. */
 LM_FN float lm_positive_f32(uint32_t word) {
-    return lm_fma_exact_f32((float)word, 0x1p-32f, 0x1p-33f);
+    return lm_fma_exact_f32((float)(int32_t)(word >> 1), 0x1p-31f, 0x1p-32f);
 }
 LM_FN double lm_positive_f64(uint32_t low, uint32_t high) {
-    return (double)((((uint64_t)high << 32 | low) >> 11) + 1) * 0x1p-53;
+    return lm_uniform_f64(low, high) + 0x1p-53;
 }
 
 /* A whole number of 0 .. range - 1 from 64 random bits by multiplication (Lemire, Fast random integer

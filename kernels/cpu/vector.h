@@ -55,6 +55,19 @@ static inline void lm_stream_end(void) {
 #endif
 }
 
+/* The products of the low halves of the elements. */
+static inline lm_v64 lm_vector_mul_low(lm_v64 a, lm_v64 b) {
+#if LM_LANES == 4
+    return (lm_v64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif LM_LANES == 2
+    return (lm_v64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+    return (lm_v64)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#else
+    return (a & 0xffffffffu) * (b & 0xffffffffu);
+#endif
+}
+
 /* 16 bytes from each of LM_LANES places that are `step` bytes apart, one lane each. */
 static inline lm_v8 lm_vector_gather_lanes(const char *p, int64_t step) {
 #if LM_LANES == 4

@@ -3,6 +3,7 @@
 #include "random.h"
 
 #include "cpu/level.h"
+#include "cpu/vector.h"
 #include "device.h"
 #define LM_T f32
 #include "words.h"
@@ -10,48 +11,69 @@
 #define LM_T f64
 #include "words.h"
 
-#define BLOCKS 64 /* made at once, side by side */
-#define PIECE 256 /* elements made of them */
+#define PIECE 512 /* elements made at once */
 #define TWO_PI 6.283185307179586476925286766559
 
-/* Blocks first .. first + BLOCKS - 1. */
-static void make_blocks(uint64_t seed, uint64_t first, uint32_t *restrict out) {
-    uint32_t x[BLOCKS], y[BLOCKS], z[BLOCKS], w[BLOCKS];
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int i = 0; i < BLOCKS; i++) {
-        uint64_t block = first + (uint64_t)i;
-        x[i] = LM_PHILOX_X(block);
-        y[i] = LM_PHILOX_Y(block);
-        z[i] = LM_PHILOX_Z(block);
-        w[i] = 0;
+#define SIDE 3             /* vectors at a time: a round has to wait for its products */
+#define PER (2 * LM_LANES) /* blocks of a vector */
+#define STEP (SIDE * PER)
+
+/* Block numbers of a vector's elements, such that zipping by lanes leaves the blocks in order. */
+static lm_v64 order(uint64_t first) {
+    lm_v64 v;
+    for (int i = 0; i < LM_LANES; i++) {
+        v[2 * i] = first + (uint64_t)i;
+        v[2 * i + 1] = first + (uint64_t)(i + LM_LANES);
     }
-    for (int round = 0; round < LM_PHILOX_ROUNDS; round++) {
-#pragma omp simd
-        for (int i = 0; i < BLOCKS; i++)
-            LM_PHILOX_ROUND(x[i], y[i], z[i], w[i], k0, k1);
-        k0 += LM_PHILOX_KEY0;
-        k1 += LM_PHILOX_KEY1;
-    }
-#pragma omp simd
-    for (int i = 0; i < BLOCKS; i++) {
-        out[4 * i] = x[i];
-        out[4 * i + 1] = y[i];
-        out[4 * i + 2] = z[i];
-        out[4 * i + 3] = w[i];
+    return v;
+}
+
+/* At least n blocks from `first` on, in whole steps, as lm_random_block makes one. Elements have 64
+** bits, of which the low halves count. */
+static void make_blocks(uint64_t seed, uint64_t first, int64_t n, uint32_t *restrict out) {
+    const lm_v64 zero = {0}, m0 = zero + LM_PHILOX_M0, m1 = zero + LM_PHILOX_M1,
+                 half = zero + UINT32_MAX;
+    for (int64_t b = 0; b < n; b += STEP) {
+        lm_v64 x[SIDE], y[SIDE], z[SIDE], w[SIDE];
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+        for (int i = 0; i < SIDE; i++) {
+            lm_v64 block = order(first + (uint64_t)(b + i * PER));
+            x[i] = block >> 16;
+            y[i] = block >> 48;
+            z[i] = block & 0xffffu;
+            w[i] = zero;
+        }
+        for (int round = 0; round < LM_PHILOX_ROUNDS; round++) {
+            for (int i = 0; i < SIDE; i++) {
+                lm_v64 p = lm_vector_mul_low(x[i], m0), q = lm_vector_mul_low(z[i], m1);
+                x[i] = (q >> 32) ^ y[i] ^ (uint64_t)k0;
+                z[i] = (p >> 32) ^ w[i] ^ (uint64_t)k1;
+                y[i] = q;
+                w[i] = p;
+            }
+            k0 += LM_PHILOX_KEY0;
+            k1 += LM_PHILOX_KEY1;
+        }
+        for (int i = 0; i < SIDE; i++) {
+            lm_v8 low, high;
+            lm_vector_zip((lm_v8)((x[i] & half) | (y[i] << 32)),
+                          (lm_v8)((z[i] & half) | (w[i] << 32)), 8, &low, &high);
+            char *p = (char *)(out + 4 * (b + i * PER));
+            lm_vector_store(p, low);
+            lm_vector_store(p + LM_VECTOR, high);
+        }
     }
 }
 
-/* Room for the words of a piece, four an element, and the ends of the blocks around them. */
+/* Room for the words of a piece, four an element, which begin and end within blocks. */
 typedef struct {
-    uint32_t words[4 * PIECE + 8 * BLOCKS];
+    uint32_t words[4 * PIECE + 4 + 4 * STEP];
 } room;
 
 /* n words from word `first` on; they start at the pointer returned. */
 static const uint32_t *make_words(uint64_t seed, uint64_t first, int64_t n, room *r) {
     uint64_t block = first / 4, skip = first % 4;
-    int64_t blocks = ((int64_t)skip + n + 3) / 4;
-    for (int64_t b = 0; b < blocks; b += BLOCKS)
-        make_blocks(seed, block + (uint64_t)b, r->words + 4 * b);
+    make_blocks(seed, block, ((int64_t)skip + n + 3) / 4, r->words);
     return r->words + skip;
 }
 
