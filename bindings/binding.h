@@ -66,6 +66,10 @@ void lm_gc_poll(lua_State *L, lm_ctx *c);
 ** checked anew, since finalizers may have released them. *tried is 0 at first. */
 bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried);
 
+/* A call of the core that is not tried again: memory is not limited softly in it. Nothing of Lua may
+** run between this and the call, since a finalizer may begin an operation of its own. */
+#define LM_UNLIMITED(k, call) ((k)->c->S->lifted = true, (call))
+
 /* Begins every function that may allocate: before arguments are looked at. */
 static inline lm_ctx *lm_enter(lua_State *L) {
     lm_ctx *c = lua_touserdata(L, LM_UP_CTX);

@@ -48,14 +48,13 @@ luma_tensor *lm_make(lm_call *k, int ndim, const int64_t *shape, luma_dtype dtyp
         status = luma_empty(k->c->S, out, ndim, shape, dtype, device);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(k->L, k->c, &tried));
     if (status != LUMA_OK) lm_raise(k, status);
-    k->c->S->lifted = true; /* what follows in the same call is small */
     return out;
 }
 
 static int make_filled(lm_call *k, int ndim, const int64_t *shape, luma_scalar v, luma_dtype dtype,
                        const char *device) {
     luma_tensor *out = lm_make(k, ndim, shape, dtype, device);
-    luma_status status = luma_fill(k->c->S, out, v);
+    luma_status status = LM_UNLIMITED(k, luma_fill(k->c->S, out, v));
     if (status != LUMA_OK) lm_raise(k, status);
     return 1;
 }
@@ -159,7 +158,7 @@ static int fill_like(lua_State *L, const char *name, luma_scalar v, int options)
     if (options == 3) v = read_fill(&k, 2);
     luma_tensor *out = lm_make_like(&k, options);
     lm_check_fits(&k, 2, v, out->dtype);
-    luma_status status = luma_fill(k.c->S, out, v);
+    luma_status status = LM_UNLIMITED(&k, luma_fill(k.c->S, out, v));
     if (status != LUMA_OK) lm_raise(&k, status);
     return 1;
 }

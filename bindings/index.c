@@ -292,7 +292,7 @@ static void push_number(target *t, const luma_tensor *x) {
         return;
     }
     luma_scalar v;
-    luma_status status = luma_item(S, x, &v);
+    luma_status status = LM_UNLIMITED(&t->k, luma_item(S, x, &v));
     if (status != LUMA_OK) lm_raise(&t->k, status);
     lm_push_scalar(L, v);
 }

@@ -3,17 +3,13 @@
 
 #include "make.h"
 
-/* These functions make several tensors; none is tried again alone. The next operation collects. */
-static void open_call(lm_call *k, lua_State *L, const char *name) {
-    lm_call_open(k, L, lm_enter(L), name);
-    k->c->S->lifted = true;
-}
-
 static void check(lm_call *k, luma_status status) {
     if (status == LUMA_OK) return;
     k->c->S->argument = 0;
     lm_raise(k, status);
 }
+
+#define RUN(k, call) check(k, LM_UNLIMITED(k, call))
 
 /* The diagonal of the last two dims of x, a view. */
 static luma_status diagonal(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t offset) {
@@ -34,15 +30,16 @@ static int eye(lua_State *L) {
     lm_call k;
     lm_where w;
     int64_t shape[2];
-    open_call(&k, L, "eye");
+    lm_call_open(&k, L, lm_enter(L), "eye");
     shape[0] = shape[1] = lm_arg_integer(&k, 1, 1);
     bool two = lua_type(L, 2) == LUA_TNUMBER;
     if (two) shape[1] = lm_arg_integer(&k, 2, 2);
     lm_read_where(&k, two || lua_isnil(L, 2) ? 3 : 2, &w);
-    luma_tensor *out = lm_make(
-        &k, 2, shape, w.dtype == LUMA_NDTYPES ? luma_default_dtype(k.c->S) : w.dtype, w.device);
+    luma_dtype dtype = w.dtype == LUMA_NDTYPES ? luma_default_dtype(k.c->S) : w.dtype;
+    lm_check_sizes(&k, 1, 2, shape, dtype);
+    luma_tensor *out = lm_make(&k, 2, shape, dtype, w.device);
     const luma_tensor one = luma_integer(1);
-    luma_status status = luma_fill(k.c->S, out, luma_integer(0).number);
+    luma_status status = LM_UNLIMITED(&k, luma_fill(k.c->S, out, luma_integer(0).number));
     if (status == LUMA_OK) status = fill_diagonal(k.c->S, out, 0, &one);
     check(&k, status);
     return 1;
@@ -71,23 +68,23 @@ static luma_tensor *push_count(lm_call *k, int ndim, const int64_t *shape, int64
 /* x where column - row <= diagonal (lower) or >= it, 0 elsewhere. */
 static int triangle(lua_State *L, const char *name, bool lower) {
     lm_call k;
-    open_call(&k, L, name);
+    lm_call_open(&k, L, lm_enter(L), name);
     const luma_tensor *x = lm_arg_tensor(&k, 1, 1);
+    const char *device = lm_device_of(x)->name; /* now: options may run a finalizer */
     int64_t d = diagonal_option(&k, 2);
     if (x->layout.ndim < 2) lm_bad(&k, 1, "at least 2 dims expected, got %d", x->layout.ndim);
     int64_t rows[2] = {x->layout.shape[x->layout.ndim - 2], 1};
     int64_t columns = x->layout.shape[x->layout.ndim - 1];
-    const char *device = lm_device_of(x)->name;
     /* Past every column the answer no longer changes, and sums stay within range. */
     if (d > columns) d = columns;
     if (d < -rows[0] - 1) d = -rows[0] - 1;
     luma_tensor *row = push_count(&k, 2, rows, d), *column = push_count(&k, 1, &columns, 0);
     luma_tensor *mask = lm_box_new(L, k.c);
-    check(&k, (lower ? luma_le : luma_ge)(k.c->S, mask, column, row));
+    RUN(&k, (lower ? luma_le : luma_ge)(k.c->S, mask, column, row));
     mask = lm_move_push(&k, 1, lua_gettop(L), LUMA_BOOL, device);
     const luma_tensor none = luma_boolean(false);
     luma_tensor *out = lm_box_new(L, k.c);
-    check(&k, luma_where(k.c->S, out, mask, lm_arg_tensor(&k, 1, 1), &none));
+    RUN(&k, luma_where(k.c->S, out, mask, lm_arg_tensor(&k, 1, 1), &none));
     return 1;
 }
 
@@ -101,14 +98,15 @@ static int triu(lua_State *L) {
 
 static int diag(lua_State *L) {
     lm_call k;
-    open_call(&k, L, "diag");
+    lm_call_open(&k, L, lm_enter(L), "diag");
     luma_state *S = k.c->S;
     luma_tensor x = *lm_arg_tensor(&k, 1, 1);
+    const char *device = lm_device_of(&x)->name;
     int64_t d = diagonal_option(&k, 2);
     if (x.layout.ndim == 2) {
         luma_tensor *view = lm_box_new(L, k.c), *out = lm_box_new(L, k.c);
-        check(&k, diagonal(S, view, lm_arg_tensor(&k, 1, 1), d));
-        check(&k, luma_clone(S, out, view));
+        RUN(&k, diagonal(S, view, lm_arg_tensor(&k, 1, 1), d));
+        RUN(&k, luma_clone(S, out, view));
         return 1;
     }
     int64_t size, length = x.layout.shape[0];
@@ -117,8 +115,8 @@ static int diag(lua_State *L) {
         lm_bad(&k, 2, "the diagonal is too far");
     int64_t shape[2] = {size, size};
     lm_check_sizes(&k, 2, 2, shape, x.dtype);
-    luma_tensor *out = lm_make(&k, 2, shape, x.dtype, lm_device_of(&x)->name);
-    luma_status status = luma_fill(S, out, luma_integer(0).number);
+    luma_tensor *out = lm_make(&k, 2, shape, x.dtype, device);
+    luma_status status = LM_UNLIMITED(&k, luma_fill(S, out, luma_integer(0).number));
     if (status == LUMA_OK) status = fill_diagonal(S, out, d, lm_arg_tensor(&k, 1, 1));
     check(&k, status);
     return 1;
@@ -131,7 +129,7 @@ static int meshgrid(lua_State *L) {
     lm_where o = {.options = 0};
     bool swap = false;
     int64_t shape[LUMA_MAX_DIMS];
-    open_call(&k, L, "meshgrid");
+    lm_call_open(&k, L, lm_enter(L), "meshgrid");
     int n = k.top;
     if (n > 0 && lm_is_options(L, n)) lm_read_options(&k, n--, names, &o);
     if (lm_get_option(&k, o.options, "indexing")) {
@@ -155,7 +153,7 @@ static int meshgrid(lua_State *L) {
         luma_layout layout = {.ndim = n, .offset = x->layout.offset};
         memcpy(layout.shape, shape, sizeof shape);
         layout.stride[d] = x->layout.ndim ? x->layout.stride[0] : 0;
-        check(&k, lm_tensor_view(k.c->S, out, x, &layout));
+        RUN(&k, lm_tensor_view(k.c->S, out, x, &layout));
     }
     return n;
 }

@@ -370,7 +370,8 @@ static bool gives_boolean(const call *c) {
 static int push_boolean_of(call *c) {
     luma_scalar v = {0};
     push_tensors(c);
-    luma_status status = luma_item(c->k.c->S, lm_box_test(c->k.L, -1), &v);
+    const luma_tensor *all = lm_box_test(c->k.L, -1);
+    luma_status status = LM_UNLIMITED(&c->k, luma_item(c->k.c->S, all, &v));
     if (status != LUMA_OK) lm_raise(&c->k, status);
     lua_pushboolean(c->k.L, v.u.i != 0);
     return 1;

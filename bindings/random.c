@@ -71,7 +71,7 @@ static int randint(lua_State *L) {
     lm_check_fits(&k, 2, (luma_scalar){.kind = LUMA_IS_INT, .u.i = hi}, dtype);
     lm_check_sizes(&k, 3, n, shape, dtype);
     luma_tensor *out = lm_make(&k, n, shape, dtype, w.device);
-    luma_status status = luma_randint(k.c->S, out, lo, hi);
+    luma_status status = LM_UNLIMITED(&k, luma_randint(k.c->S, out, lo, hi));
     if (status != LUMA_OK) lm_raise(&k, status);
     return 1;
 }

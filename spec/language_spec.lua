@@ -370,6 +370,8 @@ describe("construction:", function()
       check.raises("no such argument", luma[name], {1}, {dtype = "f32"}, 3)
     end
     check.raises("too large", luma.zeros, 0, 1 << 62, 1 << 62)
+    check.raises("negative", luma.eye, -1)
+    check.raises("too large", luma.eye, 1 << 40)
   end)
 
   it("the _like forms", function()

@@ -327,12 +327,26 @@ describe("finalizers and states:", function()
         function(x) for _, r in pairs(x) do r:exp() end end,
         function(x) return x:index_select(1, {1, 2}) end, function(x) return x:tril() end,
         function(x) return x[{luma.tensor({1}, "int64"), {}}] end,
-        function(x) return x:multinomial(1) end, function(x) return luma.tensor(x) end}
-      for _, f in ipairs(calls) do
-        local x, y = luma.ones(2, 2), luma.ones(2, 2)
-        trap(x, y)
-        pcall(f, x, y)
+        function(x) return x:multinomial(1) end, function(x) return luma.tensor(x) end,
+        function(x) return x:triu {diagonal = 1} end, function(x) return x:diag {diagonal = 1} end,
+        function(x) return x:zeros_like {dtype = "int8"} end, function(x) return x:bernoulli() end,
+        function(x, y) return luma.meshgrid(x[1], y[1], {indexing = "xy"}) end,
+        function(x, y) return x:div(y, {rounding = "floor", out = x}) end,
+        function(x, y) return x:max(1, {out = {y, y}}) end, function(x, y) x["1,:"] = y[{2}] end,
+        function(x, y) x[y:gt(0)] = y[y:gt(0)] end, function(x) x[1] = {1, 2} end}
+      local n = 0
+      for _, mode in ipairs {"generational", "incremental"} do
+        collectgarbage(mode, 5, 1000, 1)
+        for round = 1, 20 do
+          for _, f in ipairs(calls) do
+            local x, y = luma.ones(2, 2), luma.ones(2, 2)
+            trap(x, y)
+            local ok, message = pcall(f, x, y)
+            if not ok and message:find "released" then n = n + 1 end
+          end
+        end
       end
+      assert(n > 100, n)
       print "fine"' | LUMA_GCSTRESS=1 $LUMA -]])
     assert.equal("fine\n", output)
     assert.equal(0, code)
