@@ -264,23 +264,31 @@ __attribute__((constructor)) static void link_in(void) {
 
 /* ---- what the compiler calls ---- */
 
-#define HOOK(name, size, write)                                                                    \
+#define HOOK(name, check, size, write)                                                             \
     void name(void *p);                                                                            \
     void name(void *p) {                                                                           \
-        check_aligned(p, size, write);                                                             \
+        check(p, size, write);                                                                     \
     }
-#define HOOKS(size) HOOK(__tsan_read##size, size, false) HOOK(__tsan_write##size, size, true)
+#define HOOKS(size)                                                                                \
+    HOOK(__tsan_read##size, check_aligned, size, false)                                            \
+    HOOK(__tsan_write##size, check_aligned, size, true)
 HOOKS(1)
 HOOKS(2)
 HOOKS(4)
 HOOKS(8)
 HOOKS(16)
-#define UNALIGNED(size)                                                                            \
-    HOOK(__tsan_unaligned_read##size, size, false) HOOK(__tsan_unaligned_write##size, size, true)
-UNALIGNED(2)
-UNALIGNED(4)
-UNALIGNED(8)
-UNALIGNED(16)
+
+/* Not a mistake of the kernel: neighbours that the compiler joins into one access. */
+static void check_joined(void *p, size_t size, bool write) {
+    check_access((uintptr_t)p, size, write, false);
+}
+#define JOINED(size)                                                                               \
+    HOOK(__tsan_unaligned_read##size, check_joined, size, false)                                   \
+    HOOK(__tsan_unaligned_write##size, check_joined, size, true)
+JOINED(2)
+JOINED(4)
+JOINED(8)
+JOINED(16)
 
 void __tsan_read_range(void *p, long size);
 void __tsan_read_range(void *p, long size) {
