@@ -16,6 +16,8 @@ typedef struct {
     int hookmask;       /* of the main thread when the operation began */
     /* gc.c: bytes */
     int64_t step_at; /* S->fresh at which a young collection is due */
+    int64_t stride;  /* bytes from one to the next */
+    int64_t stepped; /* when the last one ended, in nanoseconds */
     int64_t boxes;   /* tensors that live */
     int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
     lua_Alloc alloc; /* the host's, while a failure of Lua's memory is due; else NULL */

@@ -1,12 +1,15 @@
 /* gc.c -- when to collect: Lua sees 200 bytes of a tensor whose elements are megabytes. Layer:
 ** bindings.
 **
-** Every storage and box adds to S->fresh. Each max(32 MB, live / 4) of it is worth a young
-** collection (microseconds). A storage that would take a device past its limit fails once, softly:
+** Every storage and box adds to S->fresh. Each `stride` of it is worth a young collection: 1 MB where
+** that costs little, so that temporaries give back memory that is still in the caches; up to
+** max(32 MB, live / 4) where a step of the collector is dear (a large heap in incremental mode).
+** A storage that would take a device past its limit fails once, softly:
 ** a full collection follows, limits become max(2 live, live + 64 MB) plus what the Lua heap is
 ** worth, and the operation is tried again. So the peak stays near twice the live set, whatever
 ** the mode of the host's collector, which is left alone. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "binding.h"
 #include "cache.h"
@@ -31,7 +34,24 @@ static int64_t heap_bytes(lua_State *L) {
 
 static void set_step(lm_ctx *c) {
     c->S->fresh = 0;
-    c->step_at = c->stress ? 0 : larger(32 * MB, live_bytes(c) / 4);
+    c->step_at = c->stress ? 0 : c->stride;
+}
+
+static int64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* A young collection, or one step in incremental mode. It may take a sixteenth of the time. */
+static void step(lua_State *L, lm_ctx *c) {
+    int64_t begin = nanoseconds(), passed = begin - c->stepped;
+    lua_gc(L, LUA_GCSTEP, 0);
+    c->stepped = nanoseconds();
+    int64_t spent = c->stepped - begin, most = larger(32 * MB, live_bytes(c) / 4);
+    if (spent > passed / 16) c->stride *= 2;
+    if (spent < passed / 64) c->stride /= 2;
+    c->stride = c->stride < MB ? MB : c->stride > most ? most : c->stride;
 }
 
 static void set_limits(lua_State *L, lm_ctx *c) {
@@ -59,6 +79,7 @@ static void collect(lua_State *L, lm_ctx *c) {
 void lm_gc_open(lua_State *L, lm_ctx *c) {
     const char *stress = getenv("LUMA_GCSTRESS");
     c->stress = stress && *stress && *stress != '0';
+    c->stride = MB;
     set_limits(L, c);
     set_step(c);
 }
@@ -69,7 +90,7 @@ void lm_gc_poll(lua_State *L, lm_ctx *c) {
         return;
     }
     bool was_stopped = c->limit == INT64_MAX;
-    if (!c->stress && !was_stopped) lua_gc(L, LUA_GCSTEP, 0);
+    if (!c->stress && !was_stopped) step(L, c);
     if (c->stress || was_stopped || live_bytes(c) > c->limit)
         collect(L, c);
     else

@@ -39,7 +39,8 @@ describe("bounds:", function()
     {"temporaries of 100 MB", "local x = luma.zeros(25 << 20)",
       "for _ = 1, 8 do local y = x * 2 + 1 end", 100}, -- x * 2 lives while y is made
     {"construction, a result and a view",
-      "local x", "for _ = 1, 300 do local a = luma.zeros(2 << 20); x = (a + 1)['1:9'] end"},
+      "local x", "for _ = 1, 300 do local a = luma.zeros(2 << 20); x = (a + 1)['1:9'] end",
+      24}, -- the last x, a, and a + 1
     {"1e5 live tensors", "local t = {} for i = 1, 100000 do t[i] = luma.zeros(250) end",
       "for _ = 1, 60 do local y = luma.ones(1 << 20) + 1 end"},
     {"a big Lua heap", "local t = {} for i = 1, 200000 do t[i] = {i} end",
