@@ -117,7 +117,6 @@ typedef struct {
     int64_t height, width; /* sizes of the last two dims */
     int64_t rows, cols;    /* of a block */
     int64_t down, across;  /* blocks along them */
-    int64_t strip;         /* blocks that follow each other downward */
     bool plain;            /* lines go to the kernel as they are */
     bool packed[LM_ITER_MAX];
     char *data[LM_ITER_MAX];

@@ -1,5 +1,5 @@
-/* elementwise_type.h -- elementwise kernels of one compute type; template: LM_T is
-** set by elementwise.c. Layer: kernels/cpu/level. */
+/* elementwise_type.h -- elementwise kernels of one compute type; template: elementwise.c sets LM_T.
+** Layer: kernels/cpu/level. */
 #include "words.h"
 
 /* Which rows this type has, by their dtypes column: EACH_INTS(row) is row or nothing. */
@@ -25,8 +25,8 @@
 #endif
 #define EACH_ALL(...) __VA_ARGS__
 
-/* Results of four bytes and more can be large enough to pass the caches by. */
-#define LM_CHUNK (4 * LM_VECTOR / (int64_t)sizeof(LM_C)) /* elements computed in registers */
+/* Elements computed in registers, when results of four bytes and more pass the caches by. */
+#define LM_CHUNK (4 * LM_VECTOR / (int64_t)sizeof(LM_C))
 #define LM_R LM_C
 #define LM_STREAMS (sizeof(LM_C) >= 4)
 #define LM_LOOP(name) LM_NAME(name)
