@@ -138,25 +138,40 @@ LM_FN float lm_round_f32(float a) { /* half to even: the rounding mode is never 
 LM_FN double lm_round_f64(double a) {
     return rint(a);
 }
-/* Exact, as any fmod. The library goes bit by bit; a quotient that double holds makes it one step. */
+/* Apart, lest a compiler that makes vectors calls it for every element. */
+#if defined(__CUDACC__)
+#define LM_APART LM_FN
+#else
+#define LM_APART static __attribute__((noinline, unused))
+#endif
+LM_APART float lm_fmod_far_f32(float a, float b) {
+    return fmodf(a, b);
+}
+LM_APART double lm_fmod_far_f64(double a, double b) {
+    return fmod(a, b);
+}
+
+/* Exact, as any fmod. The library goes bit by bit; a quotient that double holds makes it one step,
+** which is not to be trusted where x < y, since y may be infinite. */
 LM_FN float lm_fmod_f32(float a, float b) {
     double x = (double)lm_abs_f32(a), y = (double)lm_abs_f32(b), q = x / y;
-    if (x < y) return a;
-    if (!(q < 0x1p28)) return fmodf(a, b);
+    if (!(q < 0x1p28)) return lm_fmod_far_f32(a, b);
     /* the quotient of two floats is not within 2^-53 of a whole number unless it is one */
-    return lm_copysign_f32((float)(x - trunc(q) * y), a);
+    double r = x - trunc(q) * y;
+    return lm_copysign_f32((float)(x < y ? x : r), a);
 }
 LM_FN double lm_fmod_f64(double a, double b) {
 #if LM_HAS_FMA
     double x = lm_abs_f64(a), y = lm_abs_f64(b), q = x / y;
-    if (x < y) return a;
-    if (q < 0x1p53) {
-        double r = lm_fma_f64(-trunc(q), y, x); /* exact; below 0 where q was rounded up */
-        return lm_copysign_f64(r < 0 ? r + y : r, a);
-    }
+    if (!(q < 0x1p53)) return lm_fmod_far_f64(a, b);
+    double r = lm_fma_f64(-trunc(q), y, x); /* exact; below 0 where q was rounded up */
+    r = r < 0 ? r + y : r;
+    return lm_copysign_f64(x < y ? x : r, a);
+#else
+    return lm_fmod_far_f64(a, b);
 #endif
-    return fmod(a, b);
 }
+
 /* Rounded once on every machine. */
 LM_FN float lm_fused_f32(float a, float b, float c) {
     return fmaf(a, b, c);
