@@ -77,7 +77,17 @@ typedef struct {
 } lm_reduce_kernels;
 
 /* cpu/level/gemm.c: the loops of the matrix product in one accumulator type. Strides count
-** elements of it. `add`: += instead of =. */
+** elements. First what meets few rows with many, bound by reading w: four of its rows are read side
+** by side, or one. */
+typedef struct {
+    /* y[i * ldy + j * sy] += x row i . w row j, j < columns: 4 or 1 */
+    void (*dots)(int rows, int columns, int64_t k, const void *x, int64_t ldx, const void *w,
+                 int64_t sw, void *y, int64_t ldy, int64_t sy);
+    /* y row i += the sum over q < streams (4 or 1) of x[i * 4 + q] * w row q, n columns */
+    void (*sweep)(int rows, int streams, int64_t n, const void *w, int64_t sw, const void *x,
+                  void *y, int64_t ldy);
+} lm_gemm_few;
+/* add: += instead of = */
 typedef struct {
     int mr, nr; /* register tile: rows of a panel of a, columns of a panel of b */
     /* one panel: value p of line i goes to panel[p * width + i]; lines <= width, k values each,
@@ -90,18 +100,13 @@ typedef struct {
     /* c (m, n) from a (m, k) of any strides and b (k, n) whose columns lie side by side */
     void (*small)(int64_t m, int64_t n, int64_t k, const void *a, int64_t ra, int64_t ka,
                   const void *b, int64_t kb, void *c, int64_t ldc, bool add);
-    /* few rows, many columns, bound by reading w; four of its rows are read side by side, or one:
-    ** y[i * ldy + j * sy] += x row i . w row j, j < columns: 4 or 1 */
-    void (*dots)(int rows, int columns, int64_t k, const void *x, int64_t ldx, const void *w,
-                 int64_t sw, void *y, int64_t ldy, int64_t sy);
-    /* y row i += the sum over q < streams (4 or 1) of x[i * 4 + q] * w row q, n columns */
-    void (*sweep)(int rows, int streams, int64_t n, const void *w, int64_t sw, const void *x,
-                  void *y, int64_t ldy);
+    lm_gemm_few few;
 } lm_gemm;
 /* float32 (8- and 16-bit floats are read into it), float64, and words that wrap: 32 bits for all
-** integers but int64. */
+** integers but int64. bf16, f16: few float32 rows, w of 16 bits; f16 NULL where it is no faster. */
 typedef struct {
     lm_gemm f32, f64, w32, w64;
+    lm_gemm_few bf16, f16;
 } lm_gemm_kernels;
 
 /* cpu/level/sort.c: words that stand for elements: a key, in the order of the elements (or the

@@ -28,6 +28,7 @@ typedef struct {
     const char *data;
     int64_t line, step; /* from line to line, along a line */
     int64_t batch[LUMA_MAX_DIMS];
+    luma_dtype dtype;
     bool native;      /* elements are of the accumulator type */
     lm_cast_fn *read; /* elements to the accumulator type */
 } side;
@@ -47,6 +48,8 @@ typedef struct {
     int64_t batches, batch[LUMA_MAX_DIMS], c_batch[LUMA_MAX_DIMS];
     way way;
     int64_t ra, ka, kb, ldc; /* WAY_SMALL: strides that its loops take, in elements */
+    const lm_gemm_few *few;  /* WAY_DOTS, WAY_SWEEP: reads b as it lies; NULL: b is staged */
+    int64_t b_size;          /* element of b */
     int64_t piece_m, piece_n, pieces_m, pieces_n; /* a job is one piece of one product */
     /* WAY_BLOCKS: panels of a, of b, sums; a slot for each thread */
     char *slots;
@@ -162,8 +165,9 @@ static void dots(plan *p, const char *x, int64_t ldx, const char *b, int64_t k, 
         const int count = j < quarter ? 4 : 1;
         const char *w = b + j * p->b.line;
         const int64_t apart = quarter * p->b.line;
-        if (p->b.native && p->b.step == size) {
-            p->g->dots((int)p->m, count, k, x, ldx, w, apart / size, y + j * size, ldy, quarter);
+        if (p->few) {
+            p->few->dots((int)p->m, count, k, x, ldx, w, apart / p->b_size, y + j * size, ldy,
+                         quarter);
             continue;
         }
         for (int64_t from = 0; from < k; from += run_of) {
@@ -171,8 +175,8 @@ static void dots(plan *p, const char *x, int64_t ldx, const char *b, int64_t k, 
             for (int q = 0; q < count; q++)
                 p->b.read(run, w + q * apart + from * p->b.step, p->b.step, stage + q * run * size,
                           size);
-            p->g->dots((int)p->m, count, run, x + from * size, ldx, stage, run, y + j * size, ldy,
-                       quarter);
+            p->g->few.dots((int)p->m, count, run, x + from * size, ldx, stage, run, y + j * size,
+                           ldy, quarter);
         }
     }
 }
@@ -189,19 +193,21 @@ static void sweep(plan *p, const char *x, const char *b, int64_t k, int64_t colu
                   int64_t ldy) {
     _Alignas(64) char stage[ROOM];
     const int64_t size = p->size, quarter = k / 4, apart = quarter * p->b.step;
-    const bool ready = p->b.native && p->b.line == size;
     for (int64_t r = 0; r < k && !stopped(p); r++) {
         if (r == quarter) r = 4 * quarter; /* the rest one by one */
         if (r == k) break;
         const int count = r < quarter ? 4 : 1;
         const char *w = b + r * p->b.step;
-        const int64_t group = r < quarter ? r : r - 3 * quarter;
-        for (int q = 0; q < count && !ready; q++) {
+        const char *factors = x + (r < quarter ? r : r - 3 * quarter) * p->m * 4 * size;
+        if (p->few) {
+            p->few->sweep((int)p->m, count, columns, w, apart / p->b_size, factors, y, ldy);
+            continue;
+        }
+        for (int q = 0; q < count; q++) {
             expect(w + q * apart + p->b.step, columns, p->b.line);
             p->b.read(columns, w + q * apart, p->b.line, stage + q * columns * size, size);
         }
-        p->g->sweep((int)p->m, count, columns, ready ? w : stage, ready ? apart / size : columns,
-                    x + group * p->m * 4 * size, y, ldy);
+        p->g->few.sweep((int)p->m, count, columns, stage, columns, factors, y, ldy);
     }
 }
 
@@ -223,8 +229,7 @@ static void skinny_product(plan *p, const char *a, const char *b, char *c, int64
     _Alignas(64) char x_room[ROOM + 12 * FEW * 8], y[ROOM + FEW * APART];
     const int64_t size = p->size, most = ROOM / size / p->m / 4 * 4;
     const bool by_dots = p->way == WAY_DOTS, x_ready = by_dots && p->a.native && p->a.step == size;
-    const int64_t n_block =
-        by_dots || (p->b.native && p->b.line == size) ? most : least(most, ROOM / size / 4);
+    const int64_t n_block = by_dots || p->few ? most : least(most, ROOM / size / 4);
     const int64_t k_block = x_ready ? LONG_ROW : most;
     for (int64_t j = lo; j < hi && !stopped(p); j += n_block) {
         const int64_t n = least(n_block, hi - j);
@@ -404,6 +409,18 @@ static void swap_roles(plan *p) {
     p->column = stride;
 }
 
+/* Whether there are loops for b as it lies. */
+static void choose_few(plan *p) {
+    const lm_gemm_kernels *gemm = lm_level_now()->gemm;
+    const int64_t next = p->way == WAY_DOTS ? p->b.step : p->b.line;
+    p->b_size = (int64_t)lm_dtype_size(p->b.dtype);
+    if (next != p->b_size) return;
+    if (p->b.native) p->few = &p->g->few;
+    if (p->g != &gemm->f32) return;
+    if (p->b.dtype == LUMA_BFLOAT16) p->few = &gemm->bf16;
+    if (p->b.dtype == LUMA_FLOAT16 && gemm->f16.dots) p->few = &gemm->f16;
+}
+
 static void choose_way(plan *p, bool holds_sums) {
     /* c whose rows lie side by side is the product of the transposes */
     if (p->column != p->size && p->row == p->size) swap_roles(p);
@@ -420,7 +437,9 @@ static void choose_way(plan *p, bool holds_sums) {
     } else {
         p->way = few && !by_dots ? WAY_SWEEP : WAY_BLOCKS;
     }
-    if ((p->way == WAY_DOTS || p->way == WAY_SWEEP) && p->n < p->m) swap_roles(p);
+    if (p->way == WAY_SMALL || p->way == WAY_BLOCKS) return;
+    if (p->n < p->m) swap_roles(p);
+    choose_few(p);
 }
 
 /* A stack of matrices that share the other operand, one after the other in memory, is one matrix.
@@ -493,6 +512,7 @@ static side plan_side(const luma_tensor *x, int line, int step, luma_dtype sums)
     return (side){.data = lm_data(x),
                   .line = x->layout.stride[line] * size,
                   .step = x->layout.stride[step] * size,
+                  .dtype = x->dtype,
                   .native = same_words(x->dtype, sums),
                   .read = lm_level_now()->cast->cast[x->dtype][sums]};
 }

@@ -59,9 +59,60 @@
 #define F(name) name##_w64
 #include "gemm_type.h"
 
+/* ---- 16-bit floats as many rows ------------------------------------------------------------- */
+
+#define T float
+#define LANES (VECTOR / 4)
+#define F(name) name##_f32
+#define VEC vec_f32
+
+typedef uint16_t halves __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+typedef uint32_t words __attribute__((vector_size(VECTOR)));
+
+static INLINE VEC widen_bf16(const uint16_t *p) {
+    return (VEC)(__builtin_convertvector(*(const halves *)p, words) << 16);
+}
+static INLINE VEC widen_part_bf16(const uint16_t *p, int n) {
+    uint16_t lane[LANES] = {0};
+    for (int i = 0; i < n; i++)
+        lane[i] = p[i];
+    return widen_bf16(lane);
+}
+#define W uint16_t
+#define G(name) name##_bf16
+#define WIDEN widen_bf16
+#define WIDEN_PART widen_part_bf16
+#include "gemm_few.h"
+
+#if defined(__F16C__)
+static INLINE VEC widen_f16(const uint16_t *p) {
+#if defined(__AVX512F__)
+    return (VEC)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+#else
+    return (VEC)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+#endif
+}
+static INLINE VEC widen_part_f16(const uint16_t *p, int n) {
+    uint16_t lane[LANES] = {0};
+    for (int i = 0; i < n; i++)
+        lane[i] = p[i];
+    return widen_f16(lane);
+}
+#define W uint16_t
+#define G(name) name##_f16
+#define WIDEN widen_f16
+#define WIDEN_PART widen_part_f16
+#include "gemm_few.h"
+#define FEW_F16 dots_f16, sweep_f16
+#else
+#define FEW_F16 NULL, NULL
+#endif
+
 const lm_gemm_kernels LM_TABLE(gemm) = {
-    {MR, NV *VECTOR / 4, pack_f32, block_f32, small_f32, dots_f32, sweep_f32},
-    {MR, NV *VECTOR / 8, pack_f64, block_f64, small_f64, dots_f64, sweep_f64},
-    {MR, NV *VECTOR / 4, pack_w32, block_w32, small_w32, dots_w32, sweep_w32},
-    {MR, NV *VECTOR / 8, pack_w64, block_w64, small_w64, dots_w64, sweep_w64},
+    {MR, NV *VECTOR / 4, pack_f32, block_f32, small_f32, {dots_f32, sweep_f32}},
+    {MR, NV *VECTOR / 8, pack_f64, block_f64, small_f64, {dots_f64, sweep_f64}},
+    {MR, NV *VECTOR / 4, pack_w32, block_w32, small_w32, {dots_w32, sweep_w32}},
+    {MR, NV *VECTOR / 8, pack_w64, block_w64, small_w64, {dots_w64, sweep_w64}},
+    {dots_bf16, sweep_bf16},
+    {FEW_F16},
 };
