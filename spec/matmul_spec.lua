@@ -187,6 +187,19 @@ describe("matmul", function()
     end
   end)
 
+  it("cuts long sums", function()
+    for _, k in ipairs {32768, 50001} do
+      local v = luma.range(1, k):remainder(17)
+      local want = 0
+      for i = 1, k do want = want + (i % 17) ^ 2 end
+      for _, dtype in ipairs {"float64", "int64"} do
+        check.value(dtype == "int64" and want // 1 | 0 or want, v:to(dtype):dot(v:to(dtype)):item())
+      end
+      check.near(want, v:to("float32"):dot(v:to("float32")):item(), 1e-6)
+      product("float32", "bfloat16", "plain", "transposed", 2, 3, k)
+    end
+  end)
+
   it("wraps integers at their own width", function()
     local function dot(v, w, dtype) return luma.tensor(v, dtype):dot(luma.tensor(w, dtype)) end
     local max = math.maxinteger
@@ -339,7 +352,9 @@ describe("forms", function()
   end)
 
   it("gives the same bits on any number of threads", function()
-    for _, s in ipairs {{300, 200, 500}, {1, 900, 700}, {700, 3, 900}, {90, 1100, 40}} do
+    local shapes = {{300, 200, 500}, {1, 900, 700}, {700, 3, 900}, {90, 1100, 40}, {1, 1, 70000},
+      {3, 5, 40000}}
+    for _, s in ipairs(shapes) do
       for _, dtype in ipairs {"float32", "bfloat16", "float64"} do
         local a = random(s[1], s[3]):to(dtype)
         local b, bt = random(s[3], s[2]):to(dtype), random(s[2], s[3]):to(dtype):t()

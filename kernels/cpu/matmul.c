@@ -19,7 +19,10 @@
 #define LONG_ROW 65536       /* values of rows that are read as they lie at a time */
 #define LONG_K 32            /* from here on inner products pay */
 #define SMALL_M 64           /* rows that are worth no panels */
-#define JOB_FLOPS 1000000    /* what a thread is woken for */
+#define LONG_SUM 16384       /* values of a sum that is cut in pieces, 64 at most, */
+#define LONG_PIECES 64
+#define LONG_SUMS 16384   /* where there are no more such sums than this */
+#define JOB_FLOPS 1000000 /* what a thread is woken for */
 
 typedef enum { WAY_SMALL, WAY_DOTS, WAY_SWEEP, WAY_BLOCKS } way;
 
@@ -442,34 +445,35 @@ static void choose_way(plan *p, bool holds_sums) {
     choose_few(p);
 }
 
-/* A stack of matrices that share the other operand, one after the other in memory, is one matrix.
- */
-static void fold_batch(plan *p) {
-    if (p->nbatch != 1) return;
-    const int64_t count = p->batch[0];
-    if (p->b.batch[0] == 0 && p->a.batch[0] == p->m * p->a.line && p->c_batch[0] == p->m * p->row) {
-        p->m *= count;
-    } else if (p->a.batch[0] == 0 && p->b.batch[0] == p->n * p->b.line &&
-               p->c_batch[0] == p->n * p->column) {
-        p->n *= count;
-    } else {
-        return;
+/* A stack of matrices that share the other operand, one after the other in memory, is one matrix:
+** `lines` of s and of c, strides s->line and *to, grow by the batch. */
+static bool fold(plan *p, side *s, const side *shared, int64_t *lines, int64_t *to) {
+    const bool one = *lines == 1; /* any stride does */
+    if (shared->batch[0] != 0) return false;
+    if (!one && (s->batch[0] != *lines * s->line || p->c_batch[0] != *lines * *to)) return false;
+    if (one) {
+        s->line = s->batch[0];
+        *to = p->c_batch[0];
     }
+    *lines *= p->batch[0];
     p->nbatch = 0;
     p->batches = 1;
+    return true;
+}
+
+/* In bytes. Of dims of one position any stride does, so that theirs may be too big to multiply. */
+static int64_t stride(const luma_tensor *x, int dim) {
+    if (x->layout.shape[dim] <= 1) return 0;
+    return x->layout.stride[dim] * (int64_t)lm_dtype_size(x->dtype);
 }
 
 /* Batch dims of more than one position; neighbours that all three walk as one are merged. */
 static void plan_batch(plan *p, const luma_tensor *out, const luma_tensor *a,
                        const luma_tensor *b) {
-    const int64_t a_size = (int64_t)lm_dtype_size(a->dtype);
-    const int64_t b_size = (int64_t)lm_dtype_size(b->dtype);
-    const int64_t c_size = (int64_t)lm_dtype_size(out->dtype);
     p->batches = 1;
     for (int d = 0; d < out->layout.ndim - 2; d++) {
         const int64_t count = out->layout.shape[d];
-        const int64_t as = a->layout.stride[d] * a_size, bs = b->layout.stride[d] * b_size;
-        const int64_t cs = out->layout.stride[d] * c_size;
+        const int64_t as = stride(a, d), bs = stride(b, d), cs = stride(out, d);
         p->batches *= count;
         if (count == 1) continue;
         int t = p->nbatch - 1;
@@ -483,7 +487,8 @@ static void plan_batch(plan *p, const luma_tensor *out, const luma_tensor *a,
         p->b.batch[t] = bs;
         p->c_batch[t] = cs;
     }
-    fold_batch(p);
+    if (p->nbatch == 1 && !fold(p, &p->a, &p->b, &p->m, &p->row))
+        fold(p, &p->b, &p->a, &p->n, &p->column);
 }
 
 /* Where the sums of a result are kept: which loops, and the dtype whose elements they add. */
@@ -508,19 +513,60 @@ static bool same_words(luma_dtype x, luma_dtype sums) {
 }
 
 static side plan_side(const luma_tensor *x, int line, int step, luma_dtype sums) {
-    const int64_t size = (int64_t)lm_dtype_size(x->dtype);
     return (side){.data = lm_data(x),
-                  .line = x->layout.stride[line] * size,
-                  .step = x->layout.stride[step] * size,
+                  .line = stride(x, line),
+                  .step = stride(x, step),
                   .dtype = x->dtype,
                   .native = same_words(x->dtype, sums),
                   .read = lm_level_now()->cast->cast[x->dtype][sums]};
 }
 
+/* Few but long sums are cut along k, by sizes alone, for the threads to share: pieces of them lie in
+** scratch like a batch and are added in their order. */
+static luma_status run_long(plan *p, luma_dtype sums) {
+    const int64_t count = least(LONG_PIECES, p->k / LONG_SUM), each = ceil_div(p->k, count);
+    const int64_t whole = p->k / each, rest = p->k - whole * each, n = p->m * p->n;
+    const int32_t one = 1;
+    _Alignas(8) char factor[8];
+    lm_storage *scratch;
+    LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)((whole + 1) * n * p->size), &scratch));
+    plan part = *p;
+    part.c = scratch->data;
+    part.row = p->n * p->size;
+    part.column = p->size;
+    part.write = lm_level_now()->cast->cast[sums][sums];
+    part.k = each;
+    part.nbatch = 1;
+    part.batches = part.batch[0] = whole;
+    part.a.batch[0] = each * p->a.step;
+    part.b.batch[0] = each * p->b.step;
+    part.c_batch[0] = n * p->size;
+    plan last = part;
+    choose_way(&part, true);
+    luma_status status = run(&part);
+    if (status == LUMA_OK && rest > 0) {
+        last.a.data += whole * last.a.batch[0];
+        last.b.data += whole * last.b.batch[0];
+        last.c += whole * last.c_batch[0];
+        last.k = rest;
+        last.nbatch = 0;
+        last.batches = 1;
+        choose_way(&last, true);
+        status = run(&last);
+    }
+    if (status == LUMA_OK) {
+        lm_level_now()->cast->cast[LUMA_INT32][sums](1, (const char *)&one, 0, factor, 0);
+        for (int64_t i = 1; i < whole + (rest > 0); i++)
+            p->g->few.sweep(1, 1, n, scratch->data + i * n * p->size, 0, factor, scratch->data, 0);
+        put(p, p->m, p->n, scratch->data, p->n * p->size, p->c);
+    }
+    lm_storage_release(scratch);
+    return status;
+}
+
 luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
                           const luma_tensor *b) {
     const int row = out->layout.ndim - 2, column = row + 1;
-    const int64_t c_size = (int64_t)lm_dtype_size(out->dtype);
     luma_dtype sums;
     plan p = {.S = S, .g = accumulator(out->dtype, &sums)};
     (void)d;
@@ -531,8 +577,8 @@ luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, c
     p.a = plan_side(a, row, column, sums);
     p.b = plan_side(b, column, row, sums);
     p.c = lm_data(out);
-    p.row = out->layout.stride[row] * c_size;
-    p.column = out->layout.stride[column] * c_size;
+    p.row = stride(out, row);
+    p.column = stride(out, column);
     p.write = lm_level_now()->cast->cast[sums][out->dtype];
     plan_batch(&p, out, a, b);
     if (p.m == 0 || p.n == 0 || p.batches == 0) return LUMA_OK;
@@ -540,6 +586,8 @@ luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, c
         luma_tensor zeros = *out;
         return lm_fill(S, &zeros, (luma_scalar){.kind = LUMA_IS_INT});
     }
+    if (p.batches == 1 && p.k >= 2 * LONG_SUM && (double)p.m * (double)p.n <= LONG_SUMS)
+        return run_long(&p, sums);
     choose_way(&p, same_words(out->dtype, sums));
     return run(&p);
 }
