@@ -21,7 +21,7 @@ local OTHERS = {
     {"to", "x:to(dtype | device [, device | dtype] [, {copy =}])",
         "x in another dtype or on another device; x itself when nothing changes."},
     {"cpu", "x:cpu()", "x on the CPU."},
-    {"cuda", "x:cuda()", "x on the current CUDA device."},
+    {"cuda", "x:cuda()", "x on the current CUDA device; an error where there is none."},
     {"copy_", "x:copy_(src)", "Writes src, which broadcasts and is cast, into x."},
     {"fill_", "x:fill_(value)", "Sets every element."},
     {"zero_", "x:zero_()", "Sets every element to 0."},
