@@ -146,6 +146,8 @@ static void read_metadata(lm_call *k, request *r, int idx) {
     if (!lua_istable(L, idx)) lm_bad_type(k, 3, idx, "table");
     r->nmetadata = push_sorted_keys(k, 3, idx, "metadata");
     int keys = lua_gettop(L);
+    lua_createtable(L, 2 * r->nmetadata, 0);
+    int held = lua_gettop(L);
     r->metadata = lua_newuserdatauv(L, ((size_t)r->nmetadata + 1) * sizeof *r->metadata, 0);
     for (int i = 0; i < r->nmetadata; i++) {
         lua_rawgeti(L, keys, i + 1);
@@ -154,9 +156,10 @@ static void read_metadata(lm_call *k, request *r, int idx) {
         if (lua_type(L, -1) != LUA_TSTRING)
             lm_bad(k, 3, "metadata '%s' is a %s: a string expected", lua_tostring(L, -2),
                    luaL_typename(L, -1));
-        /* both strings stay alive in the caller's table */
+        /* a finalizer may take both out of the caller's table: the one at held keeps them alive */
         r->metadata[i] = (luma_pair){lua_tostring(L, -2), lua_tostring(L, -1)};
-        lua_pop(L, 2);
+        lua_rawseti(L, held, 2 * i + 1);
+        lua_rawseti(L, held, 2 * i + 2);
     }
 }
 

@@ -301,6 +301,18 @@ describe("files", function()
       end
     end)
 
+    it("keeps metadata that a finalizer takes away", function()
+      local text = ("v"):rep(100)
+      local metadata = {k = text .. "!"}
+      setmetatable({}, {__gc = function() metadata.k = nil end})
+      local w = luma.tensor {1, 2}
+      luma.fail_after(1)
+      luma.save(path "f.safetensors", {w = w}, {metadata = metadata})
+      assert.is_false(luma.fail_after(nil))
+      assert.is_nil(metadata.k)
+      assert.equal(text .. "!", select(2, luma.load(path "f.safetensors")).k)
+    end)
+
     it("survives every cut and every changed byte", function()
       luma.save(path "x.safetensors", {w = luma.tensor {1, 2}}, {metadata = {a = "b"}})
       local bytes = read "x.safetensors"
