@@ -13,7 +13,7 @@ void lm_read_options(lm_call *k, int arg, const char *const *names, lm_where *w)
     lua_State *L = k->L;
     *w = (lm_where){.dtype = LUMA_NDTYPES, .device = "cpu"};
     if (lua_isnoneornil(L, arg)) return;
-    if (lua_type(L, arg) == LUA_TSTRING) {
+    if (lua_type(L, arg) == LUA_TSTRING && strcmp(names[0], "dtype") == 0) {
         w->dtype = lm_arg_dtype(k, arg, arg);
     } else {
         if (!lua_istable(L, arg)) lm_bad_type(k, arg, arg, "options");
@@ -243,7 +243,9 @@ static void count_real(lm_call *k, progression *p) {
     p->n = (int64_t)n + 1;
     while (p->n > 0 && (s > 0 ? at(p, p->n - 1).u.d > b : at(p, p->n - 1).u.d < b))
         p->n--;
-    while (s > 0 ? at(p, p->n).u.d <= b : at(p, p->n).u.d >= b)
+    /* Far from zero an item may round to the one before it; such items would not end. */
+    while ((s > 0 ? at(p, p->n).u.d <= b : at(p, p->n).u.d >= b) &&
+           at(p, p->n).u.d != at(p, p->n - 1).u.d)
         p->n++;
 }
 

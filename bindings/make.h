@@ -10,7 +10,8 @@ typedef struct {
     int options; /* argument of the options table; 0: none */
 } lm_where;
 
-/* The last argument: nothing, a dtype, or options of these names ("dtype", "device" and more). */
+/* The last argument: nothing, or options of these names, which NULL ends; a dtype alone too when the
+** first of them is "dtype". */
 void lm_read_options(lm_call *k, int arg, const char *const *names, lm_where *w);
 void lm_read_where(lm_call *k, int arg, lm_where *w);
 /* An error unless the shape is one that a tensor can have. */

@@ -392,6 +392,8 @@ describe("construction:", function()
     check.tensor({}, "int64", luma.range(1, 0))
     check.tensor({0, 0.25, 0.5}, "float32", luma.range(0, 0.5, 0.25))
     check.tensor({1, 2}, "float32", luma.range(1, 2.0))
+    check.tensor({1e300}, "float64", luma.range(1e300, 1e300, 1, "float64"))
+    assert.equal(1001, luma.range(1e16, 1e16 + 100, 0.1):numel())
     check.tensor({1, 2}, "int8", luma.range(1, 2, {dtype = "int8"}))
     check.tensor({math.maxinteger}, "int64", luma.range(math.maxinteger, math.maxinteger))
     check.tensor({math.maxinteger - 1, math.maxinteger}, "int64",
