@@ -168,11 +168,13 @@ luma_tensor *lm_move_push(lm_call *k, int arg, int idx, luma_dtype dtype, const 
     return out;
 }
 
-static int move(lua_State *L, lm_call *k, luma_dtype dtype, const char *device, bool copy) {
+/* arg: the argument that names the device; 0: none does. */
+static int move(lua_State *L, lm_call *k, luma_dtype dtype, const char *device, int arg,
+                bool copy) {
     const luma_tensor *x = lm_arg_tensor(k, 1, 1);
     lm_device *d = lm_device_of(x);
     if (device && lm_device_find(k->c->S, device, &d) != LUMA_OK) {
-        k->c->S->argument = 2;
+        k->c->S->argument = arg;
         lm_raise(k, LUMA_ERR_DEVICE);
     }
     if (dtype == LUMA_NDTYPES) dtype = x->dtype;
@@ -189,6 +191,7 @@ static int to(lua_State *L) {
     lm_call k;
     luma_dtype dtype = LUMA_NDTYPES;
     const char *device = NULL;
+    int device_arg = 0;
     bool copy = false;
     lm_call_open(&k, L, lm_enter(L), "to");
     lm_arg_tensor(&k, 1, 1);
@@ -211,17 +214,18 @@ static int to(lua_State *L) {
             dtype = d;
         } else if (!device && (strncmp(s, "cpu", 3) == 0 || strncmp(s, "cuda", 4) == 0)) {
             device = s;
+            device_arg = arg;
         } else {
             lm_bad(&k, arg, "'%s' is neither a dtype nor a device", s);
         }
     }
-    return move(L, &k, dtype, device, copy);
+    return move(L, &k, dtype, device, device_arg, copy);
 }
 
 static int cpu(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "cpu");
-    return move(L, &k, LUMA_NDTYPES, "cpu", false);
+    return move(L, &k, LUMA_NDTYPES, "cpu", 0, false);
 }
 
 static int cuda(lua_State *L) {
@@ -229,7 +233,7 @@ static int cuda(lua_State *L) {
     lm_call_open(&k, L, lm_enter(L), "cuda");
     const char *device = "cuda";
     if (k.top > 1) device = lua_pushfstring(L, "cuda:%I", (LUAI_UACINT)lm_arg_integer(&k, 2, 2));
-    return move(L, &k, LUMA_NDTYPES, device, false);
+    return move(L, &k, LUMA_NDTYPES, device, k.top > 1 ? 2 : 0, false);
 }
 
 /* ---- writing whole tensors ---- */

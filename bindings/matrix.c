@@ -36,7 +36,7 @@ static int eye(lua_State *L) {
     if (two) shape[1] = lm_arg_integer(&k, 2, 2);
     lm_read_where(&k, two || lua_isnil(L, 2) ? 3 : 2, &w);
     luma_dtype dtype = w.dtype == LUMA_NDTYPES ? luma_default_dtype(k.c->S) : w.dtype;
-    lm_check_sizes(&k, 1, 2, shape, dtype);
+    lm_check_sizes(&k, two && shape[0] >= 0 ? 2 : 1, 2, shape, dtype);
     luma_tensor *out = lm_make(&k, 2, shape, dtype, w.device);
     const luma_tensor one = luma_integer(1);
     luma_status status = LM_UNLIMITED(&k, luma_fill(k.c->S, out, luma_integer(0).number));
