@@ -35,15 +35,7 @@ static int load_file(lua_State *L) {
     return luaL_error(L, "no file '%s' in the library", name);
 }
 
-static bool has_file(const char *name) {
-    for (const lm_lua_file *f = lm_lua_files; f->name; f++) {
-        if (strcmp(f->name, name) == 0) return true;
-    }
-    return false;
-}
-
 static void run_init(lua_State *L, int module, int meta) {
-    if (!has_file("init")) return;
     lm_push_function(L, load_file, 0);
     lua_pushvalue(L, -1);
     lua_pushliteral(L, "init");

@@ -79,7 +79,7 @@ static lm_device *device_at(lm_call *k, int arg) {
     return d;
 }
 
-/* Bytes but for retries and ooms, which count; tensors: storages that live. */
+/* Bytes, but for storages, segments, retries and ooms, which are counts. */
 static int memory(lua_State *L) {
     lm_call k;
     lm_cache_figures f;

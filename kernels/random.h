@@ -3,8 +3,8 @@
 ** CURAND_RNG_PSEUDO_PHILOX4_32_10. C, C++ and CUDA. Layer: kernels.
 **
 ** Word n of a seed is word n % 4 of the block n / 4. A fill whose first word is `offset` gives
-** element i the words from offset + i * lm_random_words(...) on, so that neither threads nor devices
-** change a number. */
+** element i the words from offset + i * w on, w being what one element takes, so that neither threads
+** nor devices change a number. */
 #ifndef lm_random_h
 #define lm_random_h
 
