@@ -258,8 +258,10 @@ static int push_progression(lm_call *k, const progression *p, const lm_where *w)
     if (!p->whole && lm_dtype_is_int(dtype)) lm_check_fits(k, 3, p->step, LUMA_INT64);
     luma_tensor *out = lm_make(k, 1, &p->n, dtype, "cpu");
     char *next = lm_data(out);
-    for (int64_t i = 0; i < p->n; i++, next += lm_dtype_size(dtype))
+    for (int64_t i = 0; i < p->n; i++, next += lm_dtype_size(dtype)) {
+        lm_poll(k, i);
         lm_cpu(k->c->S)->ops->encode(dtype, at(p, i), next);
+    }
     return lm_finish(k, w);
 }
 
@@ -303,6 +305,7 @@ static int spaced(lua_State *L, const char *name, const char *const *names, doub
     char *next = lm_data(out);
     double step = n > 1 ? b / (double)(n - 1) - a / (double)(n - 1) : 0;
     for (int64_t i = 0; i < n; i++, next += lm_dtype_size(dtype)) {
+        lm_poll(&k, i);
         double v = i < (n + 1) / 2 ? fma((double)i, step, a) : fma((double)(i - n + 1), step, b);
         if (base != 0) v = pow(base, v);
         lm_cpu(k.c->S)->ops->encode(dtype, (luma_scalar){.kind = LUMA_IS_FLOAT, .u.d = v}, next);

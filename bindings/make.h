@@ -21,6 +21,10 @@ luma_tensor *lm_make(lm_call *k, int ndim, const int64_t *shape, luma_dtype dtyp
                      const char *device);
 /* Pushes one like argument 1 but for {dtype, device} at argument `options`. */
 luma_tensor *lm_make_like(lm_call *k, int options);
+/* In loops over elements, with the number of the element: raises when the user wants to stop. */
+static inline void lm_poll(lm_call *k, int64_t i) {
+    if (i % 8192 == 0 && lm_interrupted(k->c->S)) lm_raise(k, lm_fail_interrupted(k->c->S));
+}
 /* Leaves the tensor on top on w's device; returns 1, the number of results. */
 int lm_finish(lm_call *k, const lm_where *w);
 

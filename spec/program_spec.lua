@@ -167,6 +167,11 @@ describe("the luma program", function()
             assert.matches("^false\t.*interrupted\t9000000", output)
         end)
 
+        it("stops the making of a long tensor", function()
+            assert.equal("false\tinterrupted\n", (interrupted(
+                "ready() print(pcall(luma.linspace, 0, 1, 500000000, 'f16'))")))
+        end)
+
         it("ends the process as the signal does", function()
             local _, status = shell([[
                 $LUMA -e 'while true do end' & pid=$!
