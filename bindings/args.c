@@ -45,7 +45,7 @@ void lm_bad(lm_call *k, int arg, const char *format, ...) {
 void lm_bad_type(lm_call *k, int arg, int idx, const char *expected) {
     lua_State *L = k->L;
     const char *got = luaL_typename(L, idx);
-    if (lua_type(L, idx) == LUA_TNONE) got = "no value";
+    if (lua_isnoneornil(L, idx) && idx > k->top) got = "no value";
     if (lua_type(L, idx) == LUA_TUSERDATA && luaL_getmetafield(L, idx, "__name") == LUA_TSTRING)
         got = lua_tostring(L, -1);
     lm_bad(k, arg, "%s expected, got %s", expected, got);
@@ -137,8 +137,16 @@ luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx) {
 
 /* ---- lists ---- */
 
+void lm_call_apart(lm_call *k) {
+    int above = k->top + LM_MAX_PARAMS;
+    if (lua_gettop(k->L) < above) lua_settop(k->L, above);
+}
+
 int64_t *lm_call_ints(lm_call *k, int n) {
-    if (k->used + n > LM_CALL_INTS) return lua_newuserdatauv(k->L, (size_t)n * sizeof(int64_t), 0);
+    if (k->used + n > LM_CALL_INTS) {
+        lm_call_apart(k);
+        return lua_newuserdatauv(k->L, (size_t)n * sizeof(int64_t), 0);
+    }
     int64_t *ints = k->ints + k->used;
     k->used += n;
     return ints;

@@ -113,6 +113,8 @@ int64_t lm_arg_integer(lm_call *k, int arg, int idx);
 luma_scalar lm_arg_number(lm_call *k, int arg, int idx);
 double lm_arg_double(lm_call *k, int arg, int idx);
 bool lm_arg_boolean(lm_call *k, int arg, int idx);
+/* Before a push between arguments: those that were not given read as nil, not as what is pushed. */
+void lm_call_apart(lm_call *k);
 /* Memory for n integers that lasts as long as the call. May push. */
 int64_t *lm_call_ints(lm_call *k, int n);
 /* Number of entries of the table at idx, whose keys must be 1 to n. */

@@ -38,6 +38,7 @@ static void read_index(call *c, lm_arg *a, int arg, int idx) {
     luma_tensor *x = lm_box_test(L, idx);
     if (!x) {
         if (!lua_istable(L, idx)) lm_bad_type(&c->k, arg, idx, "index tensor or list");
+        lm_call_apart(&c->k);
         x = lm_table_read(&c->k, arg, idx, LUMA_INT64);
     }
     lm_check_live(&c->k, arg, x);

@@ -119,6 +119,31 @@ describe("messages:", function()
   end)
 end)
 
+describe("an argument that is not given", function()
+  local many = {}
+  for i = 1, 100 do many[i] = 1 end
+
+  it("is not read from what the call keeps of a list of positions", function()
+    local x = luma.ones(3, 3)
+    for _, name in ipairs {"scatter", "scatter_add", "index_add", "index_copy"} do
+      local ok, message = pcall(luma[name], x, 1, {1, 1, 1})
+      assert.is_false(ok, name)
+      assert.truthy(message:find("got no value", 1, true), message)
+    end
+  end)
+
+  it("is not read from what the call keeps of a long list", function()
+    assert.equal(100, #luma.zeros(100):split(many))
+    assert.equal(100, #luma.zeros(100):split(many, 1))
+    for _, make in ipairs {luma.zeros, luma.rand} do
+      local _, message = pcall(make, many)
+      assert.truthy(message:find("100 dims: at most 8", 1, true), message)
+      _, message = pcall(make, table.unpack(many))
+      assert.truthy(message:find("100 dims: at most 8", 1, true), message)
+    end
+  end)
+end)
+
 describe("after an error", function()
   it("every tensor is as it was", function()
     local x, out = luma.range(1, 6):reshape(2, 3), luma.zeros(2, 3, {dtype = "int64"})
