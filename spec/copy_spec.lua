@@ -459,7 +459,7 @@ describe("joins", function()
 end)
 
 describe("reported faults", function()
-  it("B01: a join of views", function()
+  it("a join of views", function()
     local a, b = luma.range(0, 5):reshape(2, 3):t(), luma.range(10, 15):reshape(3, 2)
     assert.same({{0, 3}, {1, 4}, {2, 5}, {10, 11}, {12, 13}, {14, 15}},
       luma.cat({a, b}, 1):totable())
@@ -475,7 +475,7 @@ describe("reported faults", function()
     assert.same({{3, 7, 1}, {2, 7, 3}, {1, 7, 5}, {0, 7, 7}}, luma.stack(list, 2):totable())
   end)
 
-  it("B04: in place on an expanded tensor", function()
+  it("in place on an expanded tensor", function()
     local quarter = luma.full({1}, math.pi / 4)
     local x = quarter:expand(3)
     says("the destination overlaps itself", x.cos_, x)
@@ -486,7 +486,7 @@ describe("reported faults", function()
     for _, v in ipairs(x:cos():totable()) do assert.is_true(math.abs(v - 0.70710678) < 1e-7) end
   end)
 
-  it("B05: in place with operands that overlap", function()
+  it("in place with operands that overlap", function()
     local start = {10, 11, 12, 13, 14, 13, 12, 11}
     local x = luma.tensor(start, "float64")
     x["2:"]:div_(x[":-2"])
@@ -505,7 +505,7 @@ describe("reported faults", function()
     assert.same({5, 4, 3, 2, 1, 0}, x:totable())
   end)
 
-  it("B40: messages name the operation, both shapes and the dim", function()
+  it("messages name the operation, both shapes and the dim", function()
     says("bad argument #1 to 'stack' ([1 x 4 x 8 x 8] and [1 x 5 x 9 x 9] along a new dim 2: "
       .. "the shapes differ)",
       luma.stack, {luma.zeros(1, 4, 8, 8), luma.zeros(1, 5, 9, 9)}, 2)

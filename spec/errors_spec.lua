@@ -58,7 +58,7 @@ describe("messages:", function()
     check.raises("at [2]", function() return T({1, 1}, "int32") // T({1, 0}, "int32") end)
   end)
 
-  it("name both shapes of joins, stacks, products and reshapes (B40)", function()
+  it("name both shapes of joins, stacks, products and reshapes", function()
     check.raises("[2 x 3]", luma.cat, {luma.zeros(2, 3), luma.zeros(2, 4)}, 1)
     check.raises("[2 x 4]", luma.cat, {luma.zeros(2, 3), luma.zeros(2, 4)}, 1)
     check.raises("[2]", luma.cat, {luma.zeros(2, 3), luma.zeros(2)})
@@ -97,7 +97,7 @@ describe("messages:", function()
     check.raises("got string", luma.sum, a, "mean")
   end)
 
-  it("dims, sizes, steps and seeds are whole (B25)", function()
+  it("dims, sizes, steps and seeds are whole", function()
     for _, bad in ipairs {1.999, nan, inf, 2.0 ^ 63, 2.5} do
       check.raises("no integer representation", luma.sum, a, bad)
       check.raises("no integer representation", luma.zeros, bad)

@@ -88,7 +88,7 @@ describe("files", function()
       end
     end)
 
-    it("reads what others write (B31)", function()
+    it("reads what others write", function()
       local f = write("f.npy", npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
                                    string.pack("<ffffff", 1, 4, 2, 5, 3, 6)))
       assert.same({{1, 2, 3}, {4, 5, 6}}, luma.load(f):totable())
@@ -260,7 +260,7 @@ describe("files", function()
       assert.same({0}, luma.load(f)["é😀"].shape)
     end)
 
-    it("refuses every mutation (B32), with little memory", function()
+    it("refuses every mutation, with little memory", function()
       local function with(offsets, shape, dtype)
         return ('{"w":{"dtype":"%s","shape":%s,"data_offsets":%s}}')
           :format(dtype or "F32", shape or "[2]", offsets or "[0,8]")

@@ -399,7 +399,7 @@ end)
 -- ---- wrong indices
 
 describe("wrong indices", function()
-  it("B24: are errors with value, position and size; nothing is written", function()
+  it("are errors with value, position and size; nothing is written", function()
     local x = T {10, 20, 30}
     local bad = {4, 0, -1, 1 << 31, math.mininteger, math.maxinteger}
     for _, v in ipairs(bad) do
@@ -466,7 +466,7 @@ describe("wrong indices", function()
   end)
 end)
 
-it("B23: rows longer than 256 are added whole, duplicates too", function()
+it("rows longer than 256 are added whole, duplicates too", function()
   local x = luma.range(0, 1999):to("float32"):reshape(4, 500)
   for _ = 1, 5 do
     local y = luma.zeros(2, 500):index_add_(1, {1, 2, 2, 2}, x)

@@ -259,7 +259,7 @@ describe("batches", function()
     end
   end)
 
-  it("B03: an expanded side", function()
+  it("an expanded side", function()
     local a = luma.tensor({{1, 2}, {3, 4}}):expand(3, 2, 2)
     local b = luma.range(0, 11):to("float32"):reshape(3, 2, 2)
     check.tensor({{{4, 7}, {8, 15}}, {{16, 19}, {36, 43}}, {{28, 31}, {64, 71}}}, "float32",
@@ -274,7 +274,7 @@ describe("batches", function()
     assert.equal(32768, other:eq(32):sum():item())
   end)
 
-  it("B06: an empty sum is zero", function()
+  it("an empty sum is zero", function()
     local stale = luma.full({64, 64}, 0 / 0)
     stale:free()
     check.tensor({{0, 0, 0}, {0, 0, 0}}, "float32", luma.zeros(2, 0):matmul(luma.zeros(0, 3)))

@@ -75,7 +75,7 @@ describe("tostring", function()
         assert.equal("{}\n[int64 0x3 cpu]", tostring(luma.zeros(0, 3, {dtype = "int64"})))
     end)
 
-    -- B30: a width taken from logarithms of the values failed on NaN and lost small values.
+    -- A width taken from logarithms of the values failed on NaN and lost small values.
     it("shows NaN, infinities and extremes, every value to four digits", function()
         for _, dtype in ipairs(FLOATS) do
             for _, list in ipairs{{nan}, {nan, inf, -inf, 1}, {1e-30, 1}, {4.6097e-12}, {1e30, 1},

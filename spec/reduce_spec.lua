@@ -329,7 +329,7 @@ end)
 
 -- ---- faults that users of other libraries reported ----
 
-it("B02: the last dim of a transposed matrix", function()
+it("the last dim of a transposed matrix", function()
   for _, dtype in ipairs(check.dtypes) do
     if dtype ~= "bool" and dtype ~= "float8_e4m3" then
       local x = luma.tensor({{1, 2, 3}, {4, 5, 6}}, dtype):t()
@@ -342,7 +342,7 @@ it("B02: the last dim of a transposed matrix", function()
   end
 end)
 
-it("B07: reductions of no elements", function()
+it("reductions of no elements", function()
   for _, dtype in ipairs(check.dtypes) do
     local x = luma.zeros(0, 3, {dtype = dtype})
     for _, name in ipairs {"max", "min", "amax", "amin", "argmax", "argmin"} do
@@ -375,7 +375,7 @@ it("B07: reductions of no elements", function()
   assert.same({0, 4}, luma.zeros(0, 0, 4):amax(2).shape)
 end)
 
-it("B17: NaN wins in every place", function()
+it("NaN wins in every place", function()
   for _, dtype in ipairs {"float16", "bfloat16", "float32", "float64", "float8_e4m3"} do
     for n = 2, 40 do
       for at = 1, n, n > 20 and 3 or 1 do
@@ -404,7 +404,7 @@ it("B17: NaN wins in every place", function()
   check.tensor({1, 2}, "int64", luma.tensor {{nan, nan}, {1, nan}}:argmin(2))
 end)
 
-it("B18: the first of equals", function()
+it("the first of equals", function()
   for _, layout in ipairs(views) do
     local function at(name, values, dtype)
       return layouts.flat(layout[2](layouts.make(values, dtype))[name](layout[2](
@@ -432,7 +432,7 @@ it("B18: the first of equals", function()
   end
 end)
 
-it("B20: sums do not stop growing", function()
+it("sums do not stop growing", function()
   local values = {2.0 ^ 24}
   for i = 2, 1025 do values[i] = 1.0 end
   each_view(values, {1025}, "float32", function(x) check.value(16778240.0, x:sum():item()) end)
@@ -454,7 +454,7 @@ it("B20: sums do not stop growing", function()
   end
 end)
 
-it("B21: mean and std of small integers", function()
+it("mean and std of small integers", function()
   local x = luma.tensor({0, 100, 200, 123}, "uint8")
   check.tensor(423, "int64", x:sum())
   check.tensor(105.75, "float32", x:mean())
@@ -469,7 +469,7 @@ it("B21: mean and std of small integers", function()
   check.tensor(1, "float32", trues:mean())
 end)
 
-it("B22: log_softmax of large values", function()
+it("log_softmax of large values", function()
   local function near(want, x, eps)
     for i, v in ipairs(layouts.flat(x)) do
       assert(math.abs(v - want[i]) <= eps * math.abs(want[i]) + 1e-5)

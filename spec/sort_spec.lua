@@ -171,7 +171,7 @@ describe("a dim", function()
     check.tensor({{1}, {2}}, "int64", p)
   end)
 
-  it("may be empty, or not there (B11)", function()
+  it("may be empty, or not there", function()
     for _, dtype in ipairs(check.dtypes) do
       for _, shape in ipairs {{0}, {3, 0}, {0, 3}, {2, 0, 2}} do
         local x = luma.zeros(shape, {dtype = dtype})
@@ -194,7 +194,7 @@ describe("a dim", function()
   end)
 end)
 
-it("B19: ties stay in order, both ways", function()
+it("ties stay in order, both ways", function()
   local x = T({3, 1, 4, 1, 5, 9, 2, 6, 5}, "int64")
   check.tensor({2, 4, 7, 1, 3, 5, 9, 8, 6}, "int64", x:argsort())
   check.tensor({6, 8, 5, 9, 3, 1, 7, 2, 4}, "int64", x:argsort {descending = true})
@@ -206,7 +206,7 @@ it("B19: ties stay in order, both ways", function()
   end
 end)
 
-describe("B18: the first of equals", function()
+describe("the first of equals", function()
   it("for argmax and argmin", function()
     local x = T {{2, 3, 0, 3, 3}, {1, 3, 1, 3, 1}}
     check.tensor({2, 2}, "int64", x:argmax(2))
