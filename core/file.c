@@ -28,15 +28,15 @@ luma_status lm_file_malformed(luma_state *S, const char *path, const char *forma
 
 luma_status lm_file_open(luma_state *S, const char *path, FILE **file, int64_t *size) {
     struct stat info;
-    FILE *f = fopen(path, "rb");
-    if (!f || fstat(fileno(f), &info) != 0) {
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe would wait for its writer */
+    bool known = fd >= 0 && fstat(fd, &info) == 0;
+    FILE *f = known && S_ISREG(info.st_mode) ? fdopen(fd, "rb") : NULL;
+    if (!f) {
         int error = errno;
-        if (f) fclose(f);
-        return lm_file_malformed(S, path, "%s", strerror(error));
-    }
-    if (!S_ISREG(info.st_mode)) {
-        fclose(f);
-        return lm_file_malformed(S, path, "not a regular file");
+        if (fd >= 0) close(fd);
+        return lm_file_malformed(S, path, "%s",
+                                 known && !S_ISREG(info.st_mode) ? "not a regular file"
+                                                                 : strerror(error));
     }
     *file = f;
     *size = (int64_t)info.st_size;

@@ -52,6 +52,17 @@ describe("files", function()
   end)
   teardown(function() os.execute("rm -rf " .. folder) end)
 
+  it("does not wait for a pipe that nobody writes", function()
+    local program = require "program"
+    local pipe = folder .. "/pipe.npy"
+    assert(os.execute("mkfifo " .. pipe))
+    local text = ("print(pcall(require('luma').load, %q))"):format(pipe)
+    local output, code = program.shell("timeout 8 $LUMA -e " .. program.quote(text))
+    os.remove(pipe)
+    assert.equal(0, code)
+    assert.truthy(output:find("not a regular file", 1, true), output)
+  end)
+
   describe(".npy", function()
     local wide = {"bool", "uint8", "int8", "int16", "int32", "uint32", "int64", "float16",
                   "float32", "float64"}
