@@ -172,6 +172,11 @@ describe("luma.set_print", function()
 end)
 
 describe("luma.show", function()
+    it("asks no metamethod what a table holds", function()
+        local t = setmetatable({7, k = 8}, {__len = function() return "much" end})
+        assert.equal("{7, k = 8}", luma.show(t))
+    end)
+
     it("shows tensors in tables on one line", function()
         assert.equal("{a = Tensor[float32 2x3 cpu]}", luma.show{a = luma.zeros(2, 3)})
         assert.equal("{Tensor[int64 0-d cpu]}", luma.show{luma.tensor(1, "int64")})

@@ -197,7 +197,7 @@ end
 local function sorted_keys(t)
     local keys = {}
     for k in next, t do
-        if not (math.type(k) == "integer" and k >= 1 and k <= #t) then keys[#keys + 1] = k end
+        if not (math.type(k) == "integer" and k >= 1 and k <= rawlen(t)) then keys[#keys + 1] = k end
     end
     table.sort(keys, function(a, b)
         if type(a) == type(b) and (type(a) == "number" or type(a) == "string") then return a < b end
@@ -211,9 +211,9 @@ local function show_table(t, seen, indent)
     seen[t] = true
     local inner = indent .. "  "
     local items = {}
-    for i = 1, #t do items[i] = show(t[i], seen, inner) end
+    for i = 1, rawlen(t) do items[i] = show(rawget(t, i), seen, inner) end
     for _, k in ipairs(sorted_keys(t)) do
-        items[#items + 1] = key_text(k) .. " = " .. show(t[k], seen, inner)
+        items[#items + 1] = key_text(k) .. " = " .. show(rawget(t, k), seen, inner)
     end
     seen[t] = nil
     local line = "{" .. table.concat(items, ", ") .. "}"
