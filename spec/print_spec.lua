@@ -134,6 +134,13 @@ describe("tostring", function()
         assert.matches("%[float32 4194304x4194304 cpu%]$", tostring(x))
     end)
 
+    it("shows a released tensor as one", function()
+        local x = luma.ones(2)
+        x:free()
+        assert.equal("Tensor[released]", tostring(x))
+        assert.equal("{Tensor[released]}", luma.show {x})
+    end)
+
     it("wraps lines at the width and indents what follows", function()
         luma.set_print{width = 40}
         for line in (tostring(luma.randn(3, 50)) .. "\n"):gmatch("(.-)\n") do

@@ -159,7 +159,13 @@ local function pad_left(text, values)
     return function(v) return format:format(text(v)) end
 end
 
+-- A released tensor has no fields: it is shown, not raised.
+local function is_released(x) return not pcall(function() return x.ndim end) end
+
+local RELEASED = "Tensor[released]"
+
 local function tensor_text(x)
+    if is_released(x) then return RELEASED end
     if x.ndim == 0 then return exact_text(x:item(), x.dtype) end
     local page = {ndim = x.ndim, width = line_width(), gap = {}}
     local shown = x
@@ -181,6 +187,7 @@ local function tensor_text(x)
 end
 
 local function tensor_line(x)
+    if is_released(x) then return RELEASED end
     local shape = x.ndim == 0 and "0-d" or shape_text(x)
     return ("Tensor[%s %s %s]"):format(x.dtype, shape, x.device)
 end
@@ -200,7 +207,8 @@ local function sorted_keys(t)
         if not (math.type(k) == "integer" and k >= 1 and k <= rawlen(t)) then keys[#keys + 1] = k end
     end
     table.sort(keys, function(a, b)
-        if type(a) == type(b) and (type(a) == "number" or type(a) == "string") then return a < b end
+        if type(a) ~= type(b) then return type(a) < type(b) end
+        if type(a) == "number" or type(a) == "string" then return a < b end
         return tostring(a) < tostring(b)
     end)
     return keys
