@@ -156,7 +156,7 @@ static void collect_dims(plan *p) {
             dim.positions = r->positions.storage ? bytes(&r->positions, d) : 0;
         }
         if (size == 1) continue;
-        if (dim.x < 0 && !(reduced && p->positional)) {
+        if (dim.x < 0 && size > 0 && !(reduced && p->positional)) {
             p->x += (size - 1) * dim.x;
             p->out += (size - 1) * dim.out;
             if (p->positions && !reduced) p->positions += (size - 1) * dim.positions;
