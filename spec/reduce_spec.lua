@@ -512,12 +512,17 @@ local scans = {
   log_softmax = reference.log_softmax,
 }
 
+-- As tolerance; exponents are off by their last place.
 local function scan_tolerance(name, dtype, list, want)
-  if name == "cumsum" then return 0.51, 2.0 ^ (dtype == "float64" and -47 or -40) * reference.magnitude(list) end
-  local eps = dtype == "float64" and 2.0 ^ -50 or 2.0 ^ -22
-  -- the exponent is off by its last place
-  local spread = dtype == "float64" and 2.0 ^ -51 * 20 or 2.0 ^ -22 * 20
-  if name == "softmax" then return 0.51, math.abs(want) * (eps + spread) + oracle.ulp(dtype, 0) end
+  local wide = dtype == "float64"
+  if name == "cumsum" then
+    return 0.51, 2.0 ^ (wide and -47 or -40) * reference.magnitude(list)
+  end
+  local eps = 2.0 ^ (wide and -50 or -22)
+  local spread = 2.0 ^ (wide and -51 or -22) * 20
+  if name == "softmax" then
+    return 0.51, math.abs(want) * (eps + spread) + oracle.ulp(dtype, 0)
+  end
   return 0.51, eps * (math.abs(want) + 4) + spread
 end
 
