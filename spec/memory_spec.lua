@@ -98,7 +98,7 @@ describe("release:", function()
     check.raises("released", function() return x:sum() end)
     check.raises("released", function() return luma.cat {x, x} end)
     check.raises("released", function() return T {1}:add(1, {out = x}) end)
-    check.raises("released", tostring, x)
+    assert.equal("Tensor[released]", tostring(x)) -- shown, as it cannot be used
     x:free()
     v:free()
     assert.equal(before, storages())
