@@ -20,7 +20,7 @@
 
 /* Block numbers of a vector's elements, such that zipping by lanes leaves the blocks in order. */
 static lm_v64 order(uint64_t first) {
-    lm_v64 v;
+    lm_v64 v = {0};
     for (int i = 0; i < LM_LANES; i++) {
         v[2 * i] = first + (uint64_t)i;
         v[2 * i + 1] = first + (uint64_t)(i + LM_LANES);
