@@ -243,14 +243,13 @@ static double as_double(luma_dtype dtype, const void *keys, int64_t i) {
     return lm_unkey_f64(((const int64_t *)keys)[i]);
 }
 
-/* What the second folding needs of the first: the mean, or the greatest where it is finite. */
+/* What the second folding needs of the first: the mean, or the greatest (-inf of no elements). */
 static void set_params(const plan *p, int64_t n, const void *values, double *params) {
     for (int64_t i = 0; i < n; i++) {
         if (p->fold[0] == LM_FOLD_SUM) {
             params[i] = ((const double *)values)[i] / (double)p->reduced;
         } else {
-            double greatest = as_double(p->w.dtype, values, i);
-            params[i] = isfinite(greatest) ? greatest : 0.0;
+            params[i] = p->reduced > 0 ? as_double(p->w.dtype, values, i) : -(double)INFINITY;
         }
     }
 }
@@ -284,7 +283,7 @@ static void finish_floats(const plan *p, int64_t n, double *v, const double *par
             v[i] = sqrt(v[i] / freedom);
             break;
         case LM_OP_logsumexp:
-            v[i] = params[i] + log(v[i]);
+            v[i] = isfinite(params[i]) ? params[i] + log(v[i]) : params[i];
             break;
         default:
             break;

@@ -6,7 +6,7 @@
 #include "tensor.h"
 
 #define BLOCK_IN_PLACE 4096 /* elements of a block that is not gathered */
-#define STRIP 65536         /* elements of a strip of columns that is read again from cache */
+#define STRIP 131072        /* elements of a strip of columns that is read again from cache */
 #define LEAST_STRIP 64      /* columns of it at least */
 #define FEW_STRIPS 8        /* fewer strips than this: lines are cut into */
 #define PIECE 65536         /* elements */

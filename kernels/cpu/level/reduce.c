@@ -1,16 +1,12 @@
 /* reduce.c -- foldings of rows and columns of a block, one table per level. Floats add in fixed
 ** lanes of double, so every level gives the same bits. Layer: kernels/cpu/level. */
+#include <math.h>
 #include <stdbool.h>
 
 #include "cpu/keys.h"
 #include "cpu/level.h"
+#include "exps.h"
 #include "lanes.h"
-
-#define LM_T f32
-#include "words.h"
-#undef LM_T
-#define LM_T f64
-#include "words.h"
 
 /* A term of a sum, eight at a time and single. */
 typedef lm_d8 (*term8)(lm_d8 x, lm_d8 param);
@@ -38,12 +34,10 @@ LM_LANE double square1(double x, double param) {
 
 #define TOKEN f32
 #define TYPE float
-#define EXP_WORD lm_exp_f32
 #include "reduce_float.h"
 
 #define TOKEN f64
 #define TYPE double
-#define EXP_WORD lm_exp_f64
 #include "reduce_float.h"
 
 /* ---- columns of float32 ---- */

@@ -119,26 +119,43 @@ static void FN(prod_columns)(int64_t m, int64_t n, const char *x, int64_t sx, co
     }
 }
 
-/* Exponentials of whole blocks, however short the rows are, so that the loop fills its vectors. */
+/* Exponentials of many short rows in one loop, whose vectors each alone would not fill. */
 #define BLOCK 1024
+static void FN(exps_short_rows)(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f) {
+    TYPE e[BLOCK];
+    double *value = f->value;
+    int64_t tall = BLOCK / n;
+    for (int64_t i = 0; i < m; i += tall) {
+        int64_t rows = m - i < tall ? m - i : tall;
+        for (int64_t r = 0; r < rows; r++) {
+            const TYPE *row = (const TYPE *)(const void *)(x + (i + r) * sx);
+            TYPE shift = (TYPE)f->param[(i + r) * f->step];
+            for (int64_t j = 0; j < n; j++)
+                e[r * n + j] = row[j] - shift;
+        }
+        for (int64_t j = 0; j < rows * n; j++)
+            e[j] = FN(lm_exp_below)(e[j]);
+        for (int64_t r = 0; r < rows; r++)
+            value[(i + r) * f->step] += FN(lm_sum)(e + r * n, n);
+    }
+}
+
 static void FN(exps_rows)(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f) {
     TYPE e[BLOCK];
     double *value = f->value;
-    int64_t wide = n < BLOCK ? n : BLOCK, tall = n < BLOCK ? BLOCK / (n > 0 ? n : 1) : 1;
-    for (int64_t i = 0; i < m; i += tall) {
-        int64_t rows = m - i < tall ? m - i : tall;
-        for (int64_t k = 0; k < n; k += wide) {
-            int64_t w = n - k < wide ? n - k : wide;
-            for (int64_t r = 0; r < rows; r++) {
-                const TYPE *row = (const TYPE *)(const void *)(x + (i + r) * sx) + k;
-                TYPE shift = (TYPE)f->param[(i + r) * f->step];
-                for (int64_t j = 0; j < w; j++)
-                    e[r * w + j] = row[j] - shift;
-            }
-            for (int64_t j = 0; j < rows * w; j++)
-                e[j] = EXP_WORD(e[j]);
-            for (int64_t r = 0; r < rows; r++)
-                value[(i + r) * f->step] += FN(total)(e + r * w, w, 0, same8, same1);
+    if (n == 0) return;
+    if (n < 64) {
+        FN(exps_short_rows)(m, n, x, sx, f);
+        return;
+    }
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *row = (const TYPE *)(const void *)(x + i * sx);
+        TYPE shift = (TYPE)f->param[i * f->step];
+        for (int64_t k = 0; k < n; k += BLOCK) {
+            int64_t width = n - k < BLOCK ? n - k : BLOCK;
+            for (int64_t j = 0; j < width; j++)
+                e[j] = FN(lm_exp_below)(row[k + j] - shift);
+            value[i * f->step] += FN(lm_sum)(e, width);
         }
     }
 }
@@ -151,7 +168,7 @@ static void FN(exps_columns)(int64_t m, int64_t n, const char *x, int64_t sx, co
     for (int64_t i = 0; i < m; i++) {
         const TYPE *row = (const TYPE *)(const void *)(x + i * sx);
         for (int64_t j = 0; j < n; j++)
-            e[j] = EXP_WORD(row[j] - shift[j]);
+            e[j] = FN(lm_exp_below)(row[j] - shift[j]);
         for (int64_t j = 0; j < n; j++)
             value[j] += (double)e[j];
     }
@@ -164,4 +181,3 @@ static void FN(exps_columns)(int64_t m, int64_t n, const char *x, int64_t sx, co
 #undef FN__
 #undef TOKEN
 #undef TYPE
-#undef EXP_WORD

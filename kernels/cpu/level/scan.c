@@ -1,13 +1,8 @@
 /* scan.c -- running sums, and exponentials with their sums, over rows and columns of a block; one
 ** table per level. Floats add in double, in one order at every level. Layer: kernels/cpu/level. */
 #include "cpu/level.h"
+#include "exps.h"
 #include "lanes.h"
-
-#define LM_T f32
-#include "words.h"
-#undef LM_T
-#define LM_T f64
-#include "words.h"
 
 /* Running sums of eight: within pairs, then fours, then all. */
 #if LM_D8_WIDTH == 8
@@ -43,12 +38,10 @@ LM_LANE lm_d8 running8(lm_d8 a) {
 
 #define TOKEN f32
 #define TYPE float
-#define EXP_WORD lm_exp_f32
 #include "scan_float.h"
 
 #define TOKEN f64
 #define TYPE double
-#define EXP_WORD lm_exp_f64
 #include "scan_float.h"
 
 static void cumsum_row_i64(int64_t n, const char *x, char *y, void *sum, void *total) {

@@ -1,5 +1,5 @@
 /* scan_float.h -- running sums and exponentials of one float type. Template: define TOKEN (f32,
-** f64), TYPE and EXP_WORD. Layer: kernels/cpu/level. */
+** f64) and TYPE. Layer: kernels/cpu/level. */
 #define FN_(name, token) name##_##token
 #define FN__(name, token) FN_(name, token)
 #define FN(name) FN__(name, TOKEN)
@@ -52,42 +52,38 @@ static void FN(cumsum_columns)(int64_t m, int64_t n, const char *x, int64_t sx, 
     }
 }
 
-LM_LANE double FN(sum)(const TYPE *x, int64_t n) {
-    double rest = 0, total = 0;
-    int64_t i = 0;
-    if (n >= 16) {
-        lm_d8 a = LOAD(x), b = LOAD(x + 8);
-        for (i = 16; i + 16 <= n; i += 16) {
-            a = lm_d8_add(a, LOAD(x + i));
-            b = lm_d8_add(b, LOAD(x + i + 8));
-        }
-        total = lm_d8_sum(lm_d8_add(a, b));
-    }
-    for (; i < n; i++)
-        rest += (double)x[i];
-    return total + rest;
-}
-
-static void FN(exp_all)(int64_t n, TYPE *y) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = EXP_WORD(y[i]);
-}
-
-/* Where results lie without gaps, one loop takes the exponentials of many rows: short rows would
-** not fill its vectors. */
+/* Long rows one by one; of short ones many in one loop, whose vectors they would not fill, where
+** results lie without gaps. */
 static void FN(exps_rows)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
                           const double *shift, double *sum) {
-    bool packed = sy == n * (int64_t)sizeof(TYPE);
+    bool together = n < 64 && sy == n * (int64_t)sizeof(TYPE);
+    TYPE *all = (TYPE *)(void *)y;
     for (int64_t i = 0; i < m; i++) {
         const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
         TYPE *to = (TYPE *)(void *)(y + i * sy), c = (TYPE)shift[i];
-        for (int64_t j = 0; j < n; j++)
-            to[j] = from[j] - c;
-        if (!packed) FN(exp_all)(n, to);
+        if (together) {
+            for (int64_t j = 0; j < n; j++)
+                to[j] = from[j] - c;
+        } else {
+            for (int64_t j = 0; j < n; j++)
+                to[j] = FN(lm_exp_below)(from[j] - c);
+            sum[i] += FN(lm_sum)(to, n);
+        }
     }
-    if (packed) FN(exp_all)(m * n, (TYPE *)(void *)y);
+    if (!together) return;
+    for (int64_t j = 0; j < m * n; j++)
+        all[j] = FN(lm_exp_below)(all[j]);
     for (int64_t i = 0; i < m; i++)
-        sum[i] += FN(sum)((const TYPE *)(const void *)(y + i * sy), n);
+        sum[i] += FN(lm_sum)(all + i * n, n);
+}
+
+/* part += the sum of four rows, added in their own type before they are widened. */
+static void FN(add_four)(int64_t n, const char *y, int64_t sy, double *part) {
+    const TYPE *a = (const TYPE *)(const void *)y, *b = (const TYPE *)(const void *)(y + sy);
+    const TYPE *c = (const TYPE *)(const void *)(y + 2 * sy);
+    const TYPE *d = (const TYPE *)(const void *)(y + 3 * sy);
+    for (int64_t j = 0; j < n; j++)
+        part[j] += (double)((a[j] + b[j]) + (c[j] + d[j]));
 }
 
 static void FN(exps_columns)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
@@ -102,7 +98,11 @@ static void FN(exps_columns)(int64_t m, int64_t n, const char *x, int64_t sx, ch
         const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
         TYPE *to = (TYPE *)(void *)(y + i * sy);
         for (int64_t j = 0; j < n; j++)
-            to[j] = EXP_WORD(from[j] - c[j]);
+            to[j] = FN(lm_exp_below)(from[j] - c[j]);
+        if (i % 4 == 3) FN(add_four)(n, y + (i - 3) * sy, sy, part);
+    }
+    for (int64_t i = m - m % 4; i < m; i++) {
+        const TYPE *to = (const TYPE *)(const void *)(y + i * sy);
         for (int64_t j = 0; j < n; j++)
             part[j] += (double)to[j];
     }
@@ -162,4 +162,3 @@ static void FN(shift_columns)(int64_t m, int64_t n, const char *x, int64_t sx, c
 #undef FN__
 #undef TOKEN
 #undef TYPE
-#undef EXP_WORD
