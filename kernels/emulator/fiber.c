@@ -143,6 +143,7 @@ lm_fiber *lm_fiber_take(void (*entry)(void)) {
     f->size = STACK_BYTES;
     if (mprotect(f->stack, f->size, PROT_READ | PROT_WRITE)) return NULL;
     made++;
+    (void)VALGRIND_STACK_REGISTER(f->stack, f->stack + f->size);
     begin = entry;
     prepare(f);
     return f;

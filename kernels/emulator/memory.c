@@ -24,8 +24,15 @@ enum {
     ALIGNMENT = 256, /* documented: "suitably aligned for any kind of variable"; measured: 256 */
     DEAD_KEPT = 4096 /* records of freed allocations, for descriptions */
 };
-/* Where the device view lies if it can: addresses that say what they are. */
+/* Where the device view lies if it can: addresses that say what they are. ThreadSanitizer, under
+** which LM_EMU_ANYWHERE is defined, has its shadow there. */
+#ifdef LM_EMU_ANYWHERE
+#define PREFERRED 0
+#define PREFERRED_FLAGS 0
+#else
 #define PREFERRED ((uint64_t)0x200000000000)
+#define PREFERRED_FLAGS MAP_FIXED_NOREPLACE
+#endif
 /* Larger allocations are poisoned at both ends only, this much. */
 #define POISON_MOST ((size_t)128 << 20)
 
@@ -422,8 +429,7 @@ static bool map_arena(uint64_t size) {
     if (ftruncate(arena.file, (off_t)size)) return false;
     void *alias = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, arena.file, 0);
     if (alias == MAP_FAILED) return false;
-    void *device =
-        mmap(view(PREFERRED), size, protection, flags | MAP_FIXED_NOREPLACE, arena.file, 0);
+    void *device = mmap(view(PREFERRED), size, protection, flags | PREFERRED_FLAGS, arena.file, 0);
     if (device == MAP_FAILED) device = mmap(NULL, size, protection, flags, arena.file, 0);
     if (device == MAP_FAILED) {
         munmap(alias, size);

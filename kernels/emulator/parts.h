@@ -29,6 +29,13 @@
 #define LM_EMU_ASAN 0
 #endif
 
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#define VALGRIND_STACK_REGISTER(low, high) 0
+#endif
+
 /* Functions of the API: exported by the shared objects, inside the library otherwise. */
 #ifdef LM_EMU_SHARED
 #define LM_EMU_API __attribute__((visibility("default")))
