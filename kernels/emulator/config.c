@@ -1,4 +1,5 @@
-/* config.c -- environment, the one lock, reports of broken rules, injected failures. Layer: kernels. */
+/* config.c -- environment, the one lock, reports of broken rules, injected failures.
+** Layer: kernels. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>

@@ -7,7 +7,8 @@
 **   LUMA_EMU_MEMORY=bytes       of each; K, M, G may follow; 4G
 **   LUMA_EMU_CC=75..            compute capability; 90
 **   LUMA_EMU_PTX=7.0            newest PTX .version that loads; cuDriverGetVersion follows; 9.0
-**   LUMA_EMU_ORDER=forward|reverse|random|warp   how threads, blocks and streams take turns; forward
+**   LUMA_EMU_ORDER=forward      how threads, blocks and streams take turns: forward, reverse,
+**                               random, or warp (one warp runs ahead as far as it can); forward
 **   LUMA_EMU_SEED=n             of random and warp; 1
 **   LUMA_EMU_LAZY=0             streams run their work at the call; 1: when something waits for it
 **   LUMA_EMU_GUARD=0            device memory can be touched by the host at any time; 1
@@ -24,8 +25,8 @@ void *lm_emulator_symbol(const char *name);
 
 /* Types of the functions that only the emulator has. */
 
-/* For a caching allocator: the block that begins at p begins to live or is dead, in the order of the
-** stream's work. Memory of a segment that is in no living block counts as freed. */
+/* For a caching allocator: the block that begins at p begins to live or is dead, in the order of
+** the stream's work. Memory of a segment that is in no living block counts as freed. */
 typedef void lm_emu_block_fn(unsigned long long p, size_t nbytes, int live, void *stream);
 
 /* From now on the n-th call of a function fails ("any": of any function); n = 0: none. */

@@ -381,7 +381,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context) {
     lm_emu_abandon();
 }
 
-/* Stack overflows of kernels are handled on a stack of their own; only one kernel runs at a time. */
+/* Faults of kernels are handled on a stack of their own; only one kernel runs at a time. */
 static char fault_stack[65536];
 static stack_t host_stack;
 static bool entered;

@@ -1,12 +1,12 @@
-/* race.c -- a runtime of our own for kernels compiled with -fsanitize=thread: each access of a thread
-** is checked for its place (exactly this allocation, or shared or local memory), for bytes that
-** nobody wrote, and for other accesses that nothing orders. libtsan is not linked. Only in the race
-** flavour. Layer: kernels.
+/* race.c -- a runtime of our own for kernels compiled with -fsanitize=thread: each access of a
+** thread is checked for its place (exactly this allocation, or shared or local memory), for bytes
+** that nobody wrote, and for other accesses that nothing orders. libtsan is not linked. Only in the
+** race flavour. Layer: kernels.
 **
 ** What orders accesses: the thread itself, barriers of the block, meetings of the warp, and for
 ** blocks __threadfence followed by an atomic operation (any, on global memory) that a later block
 ** also makes: its last thread may read what they wrote. Atomic operations do not race each other.
-** A word of 4 bytes remembers its last write and two reads, which can miss races, never invent one. */
+** A word of 4 bytes remembers its last write and two reads, which can miss races, not invent one. */
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>

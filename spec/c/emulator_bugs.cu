@@ -217,7 +217,7 @@ KERNEL_OF(bug_diverged) {
     }
 }
 
-/* One lane does not come to the meeting that the others wait in; they do not come to its barrier. */
+/* One lane waits in a barrier for the others, they in a meeting for it. */
 KERNEL_OF(bug_deadlock) {
     if (threadIdx.x != 3) __syncwarp(ALL);
     __syncthreads();

@@ -1,6 +1,6 @@
-/* emulator_rules.c -- the emulated device answers as the documentation says a device does: statuses,
-** contexts, streams, modules, libraries, injected failures. Part of emulator_test. */
-#include <math.h>
+/* emulator_rules.c -- the emulated device answers as the documentation says a device does:
+** statuses, contexts, streams, modules, libraries, injected failures. Part of emulator_test. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +288,40 @@ static void long_queue(void) {
                     (bug_args){.n = 1, .x = address(x), .y = address(y)}));
     download(&sum, y, 1);
     CHECK(sum == 3000);
+}
+
+/* Threads of the host share the device; each has its stack of contexts and its stream. */
+static void *count_up(void *result) {
+    CUfunction f;
+    CUdeviceptr x, y;
+    CUstream mine;
+    must(cu.cuCtxPushCurrent_v2(context));
+    must(cu.cuStreamCreate(&mine, CU_STREAM_NON_BLOCKING));
+    must(cu.cuMemAlloc_v2(&x, 256));
+    must(cu.cuMemAlloc_v2(&y, 256));
+    must(cu.cuMemsetD32Async(x, 0, 64, mine));
+    must(cu.cuModuleGetFunction(&f, module, "add_one"));
+    for (int i = 0; i < 100; i++) {
+        bug_args a = {.n = 64, .x = address(x), .y = address(i % 2 ? x : y)};
+        if (i % 2) a.x = address(y);
+        void *parameters[] = {&a};
+        must(cu.cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, mine, parameters, NULL));
+        if (i % 10 == 0) must(cu.cuStreamSynchronize(mine));
+    }
+    must(cu.cuMemcpyDtoHAsync_v2(result, x, 256, mine));
+    must(cu.cuStreamSynchronize(mine));
+    return NULL;
+}
+
+static void two_threads(void) {
+    static float results[2][64];
+    pthread_t other;
+    open_device();
+    pthread_create(&other, NULL, count_up, results[1]);
+    count_up(results[0]);
+    pthread_join(other, NULL);
+    for (int i = 0; i < 64; i++)
+        CHECK(results[0][i] == 100 && results[1][i] == 100);
 }
 
 /* ---- kernels and modules ---- */
@@ -594,6 +628,7 @@ static const struct {
     {"null_stream", null_stream, "", false},
     {"timing", timing, "", false},
     {"long_queue", long_queue, "", false},
+    {"two_threads", two_threads, "", false},
     {"launches", launches, "", false},
     {"bad_image", bad_image, "LUMA_EMU_PTX=7.0 LUMA_EMU_CC=86", false},
     {"entries", entries, "", false},
