@@ -26,7 +26,8 @@ typedef unsigned long long uint64_t;
 #define LM_LOOKUP static const
 #endif
 
-#if defined(__CUDACC__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+/* An emulated device has the instruction as a real one has: where the host lacks it, libm serves. */
+#if defined(__CUDACC__) || defined(LM_EMULATOR) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define LM_HAS_FMA 1
 #else
 #define LM_HAS_FMA 0

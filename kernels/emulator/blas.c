@@ -20,12 +20,14 @@ struct cublasContext {
 #define ENTER_BLAS                                                                                 \
     LM_EMU_LOCKED;                                                                                 \
     do {                                                                                           \
+        if (!lm_emu_works()) return CUBLAS_STATUS_NOT_INITIALIZED;                                 \
         if (lm_emu_injected(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;                      \
     } while (0)
 
 /* documented: NOT_INITIALIZED without a handle. ours: the context of the handle is current */
 static cublasStatus_t check_handle(cublasHandle_t h) {
     if (!h || h->magic != MAGIC) return CUBLAS_STATUS_NOT_INITIALIZED;
+    lm_emu_active = h->context->device;
     if (h->context == lm_emu_current()) return CUBLAS_STATUS_SUCCESS;
     lm_emu_report(0, "blas-context", "the context of the cuBLAS handle is not current");
     return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -181,11 +183,13 @@ static uint64_t column_at(const operand *x, int batch, int column) {
     return x->p + (uint64_t)(first * element_size(x->type));
 }
 
-static void check_columns(const operand *x, int batch) {
+static void check_columns(const operand *x, int batch, bool read) {
     size_t nbytes = (size_t)x->rows * (size_t)element_size(x->type);
     for (int q = 0; q < batch; q++)
         for (int j = 0; j < x->columns; j++)
-            if (!lm_emu_check_written(column_at(x, q, j), nbytes, x->name)) return;
+            if (read ? !lm_emu_check_written(column_at(x, q, j), nbytes, x->name)
+                     : !lm_emu_check_usable(column_at(x, q, j), nbytes, x->name))
+                return;
 }
 
 /* documented: TF32 keeps 10 bits of the fraction; measured: rounded half away from zero */
@@ -246,10 +250,10 @@ static void run_product(void *blob) {
     if (g->k > 0 && (!check_extent(&g->a, g->batch) || !check_extent(&g->b, g->batch))) return;
     if (!check_extent(&g->c, g->batch)) return;
     if (g->k > 0) {
-        check_columns(&g->a, g->batch);
-        check_columns(&g->b, g->batch);
+        check_columns(&g->a, g->batch, true);
+        check_columns(&g->b, g->batch, true);
     }
-    if (g->beta != 0) check_columns(&g->c, g->batch);
+    check_columns(&g->c, g->batch, g->beta != 0);
     size_t k = (size_t)g->k, count = ((size_t)g->m + (size_t)g->n) * (k > 0 ? k : 1);
     double *a = malloc(count * sizeof *a), *b = a + (size_t)g->m * k;
     if (!a) {

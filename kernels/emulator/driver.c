@@ -20,6 +20,10 @@ CUcontext lm_emu_current(void) {
     return current.depth > 0 ? current.stack[current.depth - 1] : NULL;
 }
 
+bool lm_emu_works(void) {
+    return !closing && !forked;
+}
+
 /* What a call that has to fail gives: what a driver could say there. */
 static CUresult injected_error(const char *function) {
     if (strncmp(function, "cuMemAlloc", 10) == 0 || strstr(function, "Create"))

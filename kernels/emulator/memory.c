@@ -233,20 +233,54 @@ const unsigned char *lm_emu_bad_byte(const lm_emu_allocation *x, uint64_t p, siz
     return NULL;
 }
 
-void lm_emu_mark_written(uint64_t p, size_t nbytes) {
-    lm_emu_allocation *x = lm_emu_find(p);
-    if (x && x->shadow) memset(x->shadow + (p - x->base), LM_EMU_USABLE | LM_EMU_WRITTEN, nbytes);
+static bool check_bytes(uint64_t p, size_t nbytes, bool read, const char *what) {
+    const lm_emu_allocation *x = lm_emu_find(p);
+    if (!x || nbytes == 0) return true;
+    const char *kind = NULL;
+    uint64_t at = p;
+#if LM_EMU_ASAN
+    const void *poisoned = __asan_region_is_poisoned(view(p), nbytes);
+    if (poisoned) {
+        kind = "freed-block";
+        at = (uint64_t)(uintptr_t)poisoned;
+    }
+#endif
+    const unsigned char *bad = x->shadow ? lm_emu_bad_byte(x, p, nbytes, read) : NULL;
+    if (bad) {
+        kind = *bad & LM_EMU_USABLE ? "uninitialised" : "freed-block";
+        at = x->base + (uint64_t)(bad - x->shadow);
+    }
+    if (!kind) return true;
+    char text[160];
+    lm_emu_describe(at, text, sizeof text);
+    lm_emu_report(CUDA_ERROR_LAUNCH_FAILED, kind, "%s: %s", what, text);
+    return false;
+}
+
+bool lm_emu_check_usable(uint64_t p, size_t nbytes, const char *what) {
+    return check_bytes(p, nbytes, false, what);
 }
 
 bool lm_emu_check_written(uint64_t p, size_t nbytes, const char *what) {
-    const lm_emu_allocation *x = lm_emu_find(p);
-    const unsigned char *bad = x && x->shadow ? lm_emu_bad_byte(x, p, nbytes, true) : NULL;
-    if (!bad) return true;
-    char text[160];
-    lm_emu_describe(x->base + (uint64_t)(bad - x->shadow), text, sizeof text);
-    lm_emu_report(CUDA_ERROR_LAUNCH_FAILED, *bad ? "uninitialised" : "freed-block", "%s reads: %s",
-                  what, text);
-    return false;
+    return check_bytes(p, nbytes, true, what);
+}
+
+void lm_emu_mark_written(uint64_t p, size_t nbytes) {
+    lm_emu_allocation *x = lm_emu_find(p);
+    if (!x || !x->shadow) return;
+    unsigned char *s = x->shadow + (p - x->base);
+    for (size_t i = 0; i < nbytes; i++)
+        s[i] |= LM_EMU_WRITTEN;
+}
+
+void lm_emu_copy_marks(uint64_t dst, uint64_t src, size_t nbytes) {
+    lm_emu_allocation *to = lm_emu_find(dst);
+    const lm_emu_allocation *from = lm_emu_find(src);
+    if (!to || !to->shadow || !from || !from->shadow) return;
+    unsigned char *d = to->shadow + (dst - to->base);
+    const unsigned char *s = from->shadow + (src - from->base);
+    for (size_t i = 0; i < nbytes; i++)
+        d[i] = (unsigned char)((d[i] & LM_EMU_USABLE) | (s[i] & LM_EMU_WRITTEN));
 }
 
 /* ---- allocate and free ---- */
@@ -444,11 +478,15 @@ static bool map_arena(uint64_t size) {
 bool lm_emu_memory_open(void) {
     arena.page = (uint64_t)sysconf(_SC_PAGESIZE);
     arena.file = memfd_create("luma device memory", MFD_CLOEXEC);
-    if (arena.file < 0) return false;
+    if (arena.file < 0) {
+        perror("emulated device: no memory file");
+        return false;
+    }
     bool mapped = false;
     for (int bits = 38; bits >= 32 && !mapped; bits -= 2)
         mapped = map_arena((uint64_t)1 << bits);
     if (!mapped) {
+        perror("emulated device: no addresses for its memory");
         close(arena.file);
         return false;
     }

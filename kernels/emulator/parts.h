@@ -172,9 +172,13 @@ void *lm_emu_alias(uint64_t p);
 bool lm_emu_range(int device, uint64_t p, size_t nbytes, const char *what);
 /* "16 bytes past the end of allocation 3 of 400 bytes" */
 void lm_emu_describe(uint64_t p, char *text, size_t length);
-/* Race flavour: bytes are written, or were they before they are read? */
-void lm_emu_mark_written(uint64_t p, size_t nbytes);
+/* What copies and libraries do with bytes that lm_emu_range found. In the race flavour blocks that a
+** caching allocator took back are caught, with asan too, and what was never written is known: a
+** product may not read it, a copy carries it along. */
+bool lm_emu_check_usable(uint64_t p, size_t nbytes, const char *what);
 bool lm_emu_check_written(uint64_t p, size_t nbytes, const char *what);
+void lm_emu_mark_written(uint64_t p, size_t nbytes);
+void lm_emu_copy_marks(uint64_t dst, uint64_t src, size_t nbytes);
 /* The first byte of an access that is not usable or, if read, not written; NULL if all are fine. */
 const unsigned char *lm_emu_bad_byte(const lm_emu_allocation *x, uint64_t p, size_t n, bool read);
 void lm_emu_memory_block(uint64_t p, size_t nbytes, bool live);
@@ -216,6 +220,9 @@ bool lm_emu_pending_copy(const void *p, size_t nbytes);
 void lm_emu_streams_reset(CUcontext context); /* its streams and events die */
 
 /* ---- driver.c ---- */
+
+/* false while the process ends and in a forked child */
+bool lm_emu_works(void);
 
 typedef enum { LM_EMU_ANY_TIME, LM_EMU_INITIALISED, LM_EMU_IN_CONTEXT } lm_emu_needs;
 /* The checks that begin every function of the driver API. */

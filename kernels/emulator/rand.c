@@ -18,6 +18,7 @@ struct curandGenerator_st {
 #define ENTER_RAND                                                                                 \
     LM_EMU_LOCKED;                                                                                 \
     do {                                                                                           \
+        if (!lm_emu_works()) return CURAND_STATUS_INITIALIZATION_FAILED;                           \
         if (lm_emu_injected(__func__)) return CURAND_STATUS_LAUNCH_FAILURE;                        \
     } while (0)
 
@@ -103,6 +104,7 @@ static void run_fill(void *blob) {
         lm_emu_fault(CUDA_ERROR_ILLEGAL_ADDRESS);
         return;
     }
+    lm_emu_check_usable(r->p, r->count * 4, "curandGenerate");
     fill(r, lm_emu_alias(r->p));
     lm_emu_mark_written(r->p, r->count * 4);
 }

@@ -149,9 +149,11 @@ static uint64_t hash_of(const void *p, size_t n) {
 
 /* When the stream comes to it, what was in range at the call may be freed. */
 static bool still_in_range(int device, uint64_t p, size_t nbytes, const char *what) {
-    if (lm_emu_range(device, p, nbytes, what)) return true;
-    lm_emu_fault(CUDA_ERROR_ILLEGAL_ADDRESS);
-    return false;
+    if (!lm_emu_range(device, p, nbytes, what)) {
+        lm_emu_fault(CUDA_ERROR_ILLEGAL_ADDRESS);
+        return false;
+    }
+    return lm_emu_check_usable(p, nbytes, what);
 }
 
 /* documented: what the host gave must stay as it is until the stream has come to the copy */
@@ -168,7 +170,6 @@ static void run_upload(const op *o) {
 
 static void run_download(const op *o) {
     if (!still_in_range(lm_emu_active, o->src, o->n, "download")) return;
-    lm_emu_check_written(o->src, o->n, "download");
     memcpy(o->host, lm_emu_alias(o->src), o->n);
 }
 
@@ -177,11 +178,10 @@ static void run_copy(const op *o) {
     if (!still_in_range(o->from, o->src, o->n, "copy, source") ||
         !still_in_range(o->to, o->dst, o->n, "copy, destination"))
         return;
-    lm_emu_check_written(o->src, o->n, "copy");
     if (o->src < o->dst + o->n && o->dst < o->src + o->n)
         lm_emu_report(CUDA_ERROR_LAUNCH_FAILED, "overlap", "source and destination of a copy");
     memmove(lm_emu_alias(o->dst), lm_emu_alias(o->src), o->n);
-    lm_emu_mark_written(o->dst, o->n);
+    lm_emu_copy_marks(o->dst, o->src, o->n);
 }
 
 static void run_set(const op *o) {

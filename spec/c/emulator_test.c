@@ -611,6 +611,15 @@ static void freed_block(void) {
     run_kernel("set_one", (launch_shape){1, 128, 0, 0}, xy(0, segment, 100));
 }
 
+/* The host fills a block after it was given back. */
+static void freed_block_copy(void) {
+    CUdeviceptr segment = device_new(256);
+    cu.block(segment, 1024, 1, stream);
+    cu.block(segment, 1024, 0, stream);
+    must(cu.cuMemsetD32Async(segment, 0, 16, stream));
+    wait_stream();
+}
+
 /* ---- the table ---- */
 
 typedef struct {
@@ -668,6 +677,7 @@ static const mistake mistakes[] = {
      "miss", "pinned-freed", "pinned-freed"},
     FAST(past_block, "miss", "freed-block", "asan"),
     FAST(freed_block, "miss", "freed-block", "asan"),
+    FAST(freed_block_copy, "miss", "freed-block", "freed-block"),
 };
 enum { MISTAKES = sizeof mistakes / sizeof mistakes[0] };
 
