@@ -147,6 +147,36 @@ KERNEL_OF(vectors) {
     }
 }
 
+/* What each word gives, 16 numbers for a thread; blocks of 64. */
+KERNEL_OF(words) {
+    unsigned t = threadIdx.x, *count = a.count;
+    int v = (int)t;
+    float *y = a.y + 16 * t;
+    y[0] = (float)__shfl_sync(ALL, v, 3);
+    y[1] = (float)__shfl_sync(ALL, v, 11, 8);
+    y[2] = (float)__shfl_up_sync(ALL, v, 3);
+    y[3] = (float)__shfl_up_sync(ALL, v, 3, 16);
+    y[4] = (float)__shfl_down_sync(ALL, v, 5);
+    y[5] = (float)__shfl_down_sync(ALL, v, 5, 8);
+    y[6] = (float)__shfl_xor_sync(ALL, v, 9);
+    y[7] = (float)__shfl_xor_sync(ALL, v, 4, 4);
+    y[8] = (float)__shfl_sync(ALL, 0.5 + v, 31);
+    y[9] = (float)(__syncthreads_or(t == 5) + 2 * __syncthreads_and(t != 5) +
+                   4 * __syncthreads_count(t < 9));
+    y[10] = (float)(__all_sync(ALL, t < 32) + 2 * __any_sync(ALL, t == 40));
+    y[11] = (float)(__popc(t) + 10 * __ffs(v) + 1000 * __clz(v));
+    atomicMax(&count[0], t);
+    atomicMin(&count[1], t + 2);
+    atomicSub(&count[2], 1u);
+    atomicOr(&count[3], 1u << (t % 32));
+    atomicAnd(&count[4], ~(1u << (t % 32)));
+    atomicXor(&count[5], 1u << (t % 31));
+    y[12] = (float)atomicInc(&count[6], 9u);
+    y[13] = atomicCAS(&count[7], 0u, t + 1) == 0 ? 1.0f : 0.0f;
+    y[14] = (float)atomicExch(&count[8], t);
+    y[15] = (float)atomicAdd((unsigned long long *)(void *)&count[10], 1ull);
+}
+
 /* ---- wrong ---- */
 
 KERNEL_OF(bug_no_barrier) {

@@ -256,6 +256,55 @@ static void right_shapes(void) {
         if (text[i] != 63 - i) wrong();
 }
 
+static bool same_words(const float *y, int t) {
+    int lane = t % 32, warp = t - lane;
+    const int expected[] = {
+        warp + 3,
+        warp + lane / 8 * 8 + 3,
+        lane < 3 ? t : t - 3,
+        lane % 16 < 3 ? t : t - 3,
+        lane + 5 > 31 ? t : t + 5,
+        lane % 8 + 5 > 7 ? t : t + 5,
+        t ^ 9,
+        lane % 8 < 4 ? t : t - 4, /* a later segment gives nothing, an earlier one does */
+        0,
+        1 + 0 + 4 * 9,
+        t < 32 ? 1 : 2,
+        __builtin_popcount((unsigned)t) + 10 * __builtin_ffs(t) +
+            1000 * (t ? __builtin_clz((unsigned)t) : 32),
+    };
+    for (int i = 0; i < 12; i++)
+        if (i != 8 && y[i] != (float)expected[i]) return false;
+    return y[8] == (float)warp + 31.5f;
+}
+
+/* Each word of the kernels' vocabulary; old values of atomic operations in any order. */
+static void right_words(void) {
+    static const unsigned start[12] = {0, 100, 1000, 0, ~0u};
+    static float y[64][16];
+    unsigned count[12];
+    int seen[64] = {0}, swapped_in = 0, tens = 0;
+    CUdeviceptr out = device_new(64 * 16), counts = device_new(12);
+    must(cu.cuMemcpyHtoDAsync_v2(counts, start, sizeof start, stream));
+    must(launch("words", (launch_shape){1, 64, 0, 0},
+                (bug_args){.y = address(out), .count = (unsigned *)address(counts)}));
+    download(&y[0][0], out, 64 * 16);
+    must(cu.cuMemcpyDtoHAsync_v2(count, counts, sizeof count, stream));
+    wait_stream();
+    for (int t = 0; t < 64; t++) {
+        if (!same_words(y[t], t)) wrong();
+        swapped_in += (int)y[t][13];
+        tens += (int)y[t][12];
+        seen[(int)y[t][15]]++;
+    }
+    for (int t = 0; t < 64; t++)
+        if (seen[t] != 1) wrong();
+    /* of the exclusive or, bits 0 and 1 are turned three times, the others twice */
+    if (count[0] != 63 || count[1] != 2 || count[2] != 936 || count[3] != ~0u || count[4] != 0 ||
+        count[5] != 3 || count[6] != 4 || count[10] != 64 || swapped_in != 1 || tens != 6 * 45 + 6)
+        wrong();
+}
+
 /* A copy in one stream, what needs it in another, an event between them. */
 static void right_streams(void) {
     static const float source[4] = {1, 2, 3, 4};
@@ -314,6 +363,7 @@ static void right(void) {
     for (int i = 0; i < 3; i++) {
         right_kernels();
         right_shapes();
+        right_words();
         right_streams();
         right_product();
     }
