@@ -1,0 +1,81 @@
+/* args.h -- the one parameter of every CUDA kernel, by family; shared by host and device. Plain
+** structs of fixed-size members, so that both sides lay them out alike. C, C++ and CUDA.
+** Layer: kernels. */
+#ifndef lm_cuda_args_h
+#define lm_cuda_args_h
+
+#include "bits.h"
+
+#define LM_WALK_DIMS 8 /* LUMA_MAX_DIMS, which the host checks */
+
+/* Kinds of the storage dtypes, for #if; as LM_KIND of words.h for compute types. */
+#define LM_STORED_b8 0
+#define LM_STORED_u8 1
+#define LM_STORED_i8 2
+#define LM_STORED_i16 2
+#define LM_STORED_i32 2
+#define LM_STORED_u32 1
+#define LM_STORED_i64 2
+#define LM_STORED_f8 3
+#define LM_STORED_f16 3
+#define LM_STORED_bf16 3
+#define LM_STORED_f32 3
+#define LM_STORED_f64 3
+/* The token of the type that a stored dtype is computed in. */
+#define LM_COMPUTED_b8 b8
+#define LM_COMPUTED_u8 u8
+#define LM_COMPUTED_i8 i8
+#define LM_COMPUTED_i16 i16
+#define LM_COMPUTED_i32 i32
+#define LM_COMPUTED_u32 u32
+#define LM_COMPUTED_i64 i64
+#define LM_COMPUTED_f8 f32
+#define LM_COMPUTED_f16 f32
+#define LM_COMPUTED_bf16 f32
+#define LM_COMPUTED_f32 f32
+#define LM_COMPUTED_f64 f64
+#define LM_OF_(prefix, token) prefix##token
+#define LM_OF(prefix, token) LM_OF_(prefix, token)
+
+/* Division of n < 2^31 by a constant as multiplication and shift: n / divisor =
+** (mulhi(n, multiplier) + n) >> shift (Granlund and Montgomery, Division by invariant integers
+** using multiplication, 1994). */
+typedef struct {
+    uint32_t divisor, multiplier, shift;
+} lm_divisor;
+
+/* A walk over n elements in row-major order of at most LM_WALK_DIMS dims, the last one fastest.
+** Where `wide` is 0, n and every byte offset of every operand lie within +-2^31 and size holds the
+** dims as divisors; where it is 1, sizes and offsets are 64 bit. Dims are merged before. */
+typedef struct {
+    int64_t n;
+    int32_t ndim;
+    int32_t wide;
+    lm_divisor size[LM_WALK_DIMS];
+    int64_t wide_size[LM_WALK_DIMS];
+} lm_walk;
+
+/* What went wrong first, in device memory; code 0: nothing. The host clears it when it has raised
+** the error. */
+typedef enum {
+    LM_FAULT_NONE,
+    LM_FAULT_ZERO,     /* integer division by zero: position of the element, row-major */
+    LM_FAULT_NEGATIVE, /* negative power of an integer or shift count */
+    LM_FAULT_INDEX /* an index out of range: position in the index tensor, its value, the size */
+} lm_fault_code;
+typedef struct {
+    int32_t code; /* lm_fault_code; set by the first that finds it 0 */
+    int32_t op;   /* lm_op */
+    int32_t argument;
+    int32_t unused;
+    int64_t position; /* 0-based, row-major in the shape that was walked */
+    int64_t value, size;
+} lm_fault;
+
+/* Every element of y, contiguous, becomes `element`. bytes of an element: 1, 2, 4, 8. */
+typedef struct {
+    void *y;
+    uint64_t n, element;
+} lm_args_fill;
+
+#endif

@@ -1,0 +1,121 @@
+/* cuda.h -- the CUDA backend inside: what a device of a state is, how kernels are launched, which
+** slots there are. Layer: kernels/cuda. */
+#ifndef lm_cuda_h
+#define lm_cuda_h
+
+#include "args.h"
+#include "device.h"
+#include "library.h"
+#include "tensor.h"
+
+/* Kernels by number: LM_K_add_f32. */
+typedef enum {
+#define KERNEL(module, name, args) LM_K_##name,
+#include "cuda/kernels.def"
+#undef KERNEL
+    LM_NKERNELS
+} lm_kernel;
+/* The parameter's type by kernel. */
+#define KERNEL(module, name, args) typedef args lm_args_of_##name;
+#include "cuda/kernels.def"
+#undef KERNEL
+
+typedef struct lm_staging lm_staging; /* transfer.c */
+typedef struct lm_blas lm_blas;       /* blas.c */
+
+/* What lm_device.ctx points at: one device of one state. Modules are the process's (module.c). */
+typedef struct lm_cuda {
+    const lm_driver *driver;
+    lm_device *device;
+    int ordinal;
+    CUdevice handle;
+    CUcontext context; /* the primary one, retained */
+    CUstream stream;   /* non-blocking; all work of this state on this device */
+    int capability;    /* 75, 90, ... */
+    int multiprocessors, threads_per_multiprocessor;
+    int shared_per_block; /* bytes that a kernel may ask for by opting in */
+    int64_t l2_bytes;
+    CUdeviceptr fault; /* lm_fault */
+    lm_staging *staging;
+    lm_blas *blas;                              /* NULL until the first product */
+    int entered;                                /* depth of lm_cuda_enter */
+    bool sync_always;                           /* LUMA_SYNC=1 */
+    int64_t launches, synchronisations, copies; /* for specs */
+} lm_cuda;
+
+static inline lm_cuda *lm_cuda_of(const lm_device *d) {
+    return d->ctx;
+}
+
+/* Every slot stands between the two. enter fails after a fork, and where the context is gone. */
+luma_status lm_cuda_enter(luma_state *S, lm_cuda *c);
+void lm_cuda_leave(lm_cuda *c);
+/* LUMA_OK for 0; else the message "cuda:0: cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)". */
+luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char *what);
+
+/* ---- launch (module.c) ---- */
+
+typedef struct {
+    unsigned x, y, z;
+} lm_grid;
+typedef struct {
+    lm_grid grid;
+    unsigned block;  /* threads, along x */
+    unsigned shared; /* bytes of dynamic shared memory */
+} lm_shape;
+/* Queues a kernel on the device's stream; args is copied at the call. A grid with 0 blocks is
+** nothing to do. Between enter and leave. */
+luma_status lm_cuda_launch(luma_state *S, lm_cuda *c, lm_kernel kernel, lm_shape shape,
+                           const void *args);
+/* A wrong struct does not compile: args has type lm_args_of_<name> const *. */
+#define LM_LAUNCH(S, c, name, shape, args)                                                         \
+    lm_cuda_launch((S), (c), LM_K_##name, (shape), (const lm_args_of_##name *){(args)})
+/* Blocks of `block` threads for n elements, `each` per thread, no more than fill the device some
+** times over: kernels go on in grid strides. */
+lm_shape lm_cuda_shape(const lm_cuda *c, int64_t n, int each, unsigned block);
+
+/* multiplier and shift for a divisor of 1 .. 2^31-1 (walk.c) */
+lm_divisor lm_divisor_of(int64_t divisor);
+/* The walk over a shape whose dims are already merged; strides[k] (bytes) of nstrides operands
+** decide whether 32 bits are enough. (walk.c) */
+void lm_walk_set(lm_walk *w, int ndim, const int64_t *shape, int nstrides,
+                 const int64_t *const *strides);
+
+/* ---- memory and transfers (transfer.c) ---- */
+
+/* Scratch memory of the device for one slot call: stream-ordered, release at once after the launch
+** that uses it. */
+static inline luma_status lm_cuda_scratch(luma_state *S, lm_cuda *c, size_t nbytes,
+                                          lm_storage **out) {
+    return lm_storage_new(S, c->device, nbytes, out);
+}
+luma_status lm_cuda_upload(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
+luma_status lm_cuda_download(luma_state *S, lm_device *d, void *dst, const void *src,
+                             size_t nbytes);
+/* Waits for the stream, then raises the first fault that kernels have noted. */
+luma_status lm_cuda_synchronize(luma_state *S, lm_device *d);
+
+/* ---- slots, each in the file of its family ---- */
+
+luma_status lm_cuda_map(luma_state *S, lm_device *d, lm_map *m);
+luma_status lm_cuda_copy(luma_state *S, lm_device *d, const luma_tensor *dst,
+                         const luma_tensor *src);
+luma_status lm_cuda_fill(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);
+luma_status lm_cuda_reduce(luma_state *S, lm_device *d, const lm_reduce *r);
+luma_status lm_cuda_scan(luma_state *S, lm_device *d, const lm_scan *s);
+luma_status lm_cuda_sort(luma_state *S, lm_device *d, const lm_sort *s);
+luma_status lm_cuda_index(luma_state *S, lm_device *d, const lm_index *i);
+luma_status lm_cuda_count_nonzero(luma_state *S, lm_device *d, const luma_tensor *x,
+                                  int64_t *count);
+luma_status lm_cuda_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
+                            const luma_tensor *x, int index_base);
+luma_status lm_cuda_matmul(luma_state *S, lm_device *d, const luma_tensor *out,
+                           const luma_tensor *a, const luma_tensor *b);
+luma_status lm_cuda_random(luma_state *S, lm_device *d, const lm_random *r);
+
+extern const lm_device_ops lm_cuda_ops; /* device.c */
+/* Registers every CUDA device there is with the state; none is no error. Called at the first need
+** of one, not when a state opens. (device.c) */
+luma_status lm_cuda_register(luma_state *S);
+
+#endif

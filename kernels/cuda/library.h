@@ -1,0 +1,40 @@
+/* library.h -- libcuda, libcublas, libcurand and libnvrtc, opened by name at the first need and kept
+** for the life of the process; or the emulated device in their place. Layer: kernels/cuda.
+**
+** Environment, read once:
+**   LUMA_CUDA=auto|off|emulate   off: as if there were no driver; emulate: the emulated device
+**   LUMA_LIBCUDA, LUMA_LIBCUBLAS, LUMA_LIBCURAND, LUMA_LIBNVRTC   file names to open instead */
+#ifndef lm_cuda_library_h
+#define lm_cuda_library_h
+
+#include "api.h"
+#include "state.h"
+
+#define LM_POINTER(_, need, result, name, parameters) result(*name) parameters;
+/* Functions of a library that need not be there are NULL when they are not. */
+typedef struct {
+    LM_CUDA_API(LM_POINTER, _)
+    int version; /* cuDriverGetVersion: 13000 */
+    bool emulated;
+    /* of the emulated device; NULL on a real one. Types in emulator/emulator.h */
+    void *emu_block, *emu_counts, *emu_fail;
+} lm_driver;
+typedef struct {
+    LM_CUBLAS_API(LM_POINTER, _)
+} lm_cublas;
+typedef struct {
+    LM_CURAND_API(LM_POINTER, _)
+} lm_curand;
+typedef struct {
+    LM_NVRTC_API(LM_POINTER, _)
+} lm_nvrtc;
+#undef LM_POINTER
+
+/* Each returns NULL when the library cannot be used, and *why says why, naming what was tried: text
+** that lives as long as the process. Any thread; the first call opens. */
+const lm_driver *lm_driver_open(const char **why);
+const lm_cublas *lm_cublas_open(const char **why);
+const lm_curand *lm_curand_open(const char **why);
+const lm_nvrtc *lm_nvrtc_open(const char **why);
+
+#endif
