@@ -78,4 +78,28 @@ typedef struct {
     uint64_t n, element;
 } lm_args_fill;
 
+/* c (m, n) = a (m, k) b (k, n) at every position of the batch dims: elements of one dtype in any
+** layout. */
+typedef struct {
+    const void *a, *b;
+    void *c, *sums; /* sums, unless NULL: (pieces, batch, m, n) sums instead of c, contiguous */
+    int64_t m, n, k;
+    int64_t a_row, a_column, b_row, b_column, c_row, c_column; /* strides in elements */
+    /* job = ((batch * pieces + piece) * tiles_m + tile) * tiles_n + tile; a piece is `piece` values
+    ** of k, 2^30 at most */
+    int64_t jobs, tiles_m, tiles_n, pieces, piece;
+    int32_t a_along, b_along; /* values of k lie closer than rows of a, columns of b */
+    lm_walk batch;
+    int64_t a_batch[LM_WALK_DIMS], b_batch[LM_WALK_DIMS], c_batch[LM_WALK_DIMS]; /* bytes */
+} lm_args_gemm;
+
+/* Element i of c, as the walk goes, becomes the sum of what lies walk.n apart from i on. */
+typedef struct {
+    const void *sums;
+    void *c;
+    int64_t pieces;
+    lm_walk walk;
+    int64_t c_stride[LM_WALK_DIMS]; /* bytes */
+} lm_args_gemm_sum;
+
 #endif

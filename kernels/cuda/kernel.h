@@ -21,9 +21,13 @@
 #endif
 #define LM_KERNEL(name) LM_KERNEL_(name)
 
+/* the list has its own LM_D */
+#pragma push_macro("LM_D")
+#undef LM_D
 #define KERNEL(module, name, args) typedef args lm_args_of_##name;
 #include "cuda/kernels.def"
 #undef KERNEL
+#pragma pop_macro("LM_D")
 
 /* ---- typed files ---- */
 
