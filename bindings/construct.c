@@ -11,7 +11,7 @@ static const char *const where_names[] = {"dtype", "device", NULL};
 
 void lm_read_options(lm_call *k, int arg, const char *const *names, lm_where *w) {
     lua_State *L = k->L;
-    *w = (lm_where){.dtype = LUMA_NDTYPES, .device = "cpu"};
+    *w = (lm_where){.dtype = LUMA_NDTYPES};
     if (lua_isnoneornil(L, arg)) return;
     if (lua_type(L, arg) == LUA_TSTRING && strcmp(names[0], "dtype") == 0) {
         w->dtype = lm_arg_dtype(k, arg, arg);
@@ -73,9 +73,10 @@ void lm_check_sizes(lm_call *k, int arg, int n, const int64_t *shape, luma_dtype
 
 /* What was made on the CPU goes to the device that was asked for. */
 int lm_finish(lm_call *k, const lm_where *w) {
-    if (strcmp(w->device, "cpu") != 0) {
+    const char *device = w->device ? w->device : luma_default_device(k->c->S);
+    if (strcmp(device, "cpu") != 0) {
         int idx = lua_gettop(k->L);
-        lm_move_push(k, idx, idx, lm_box_test(k->L, idx)->dtype, w->device);
+        lm_move_push(k, idx, idx, lm_box_test(k->L, idx)->dtype, device);
     }
     return 1;
 }
@@ -147,8 +148,7 @@ luma_tensor *lm_make_like(lm_call *k, int options) {
     const char *device = lm_device_of(x)->name;
     luma_dtype dtype = x->dtype;
     lm_read_where(k, options, &w);
-    if (w.options && lm_get_option(k, w.options, "device")) device = w.device;
-    k->option = NULL;
+    if (w.device) device = w.device;
     return lm_make(k, layout.ndim, layout.shape, dtype_or(&w, dtype), device);
 }
 
@@ -191,7 +191,7 @@ static int tensor(lua_State *L) {
     lm_read_where(&k, 2, &w);
     if (lm_box_test(L, 1)) {
         const luma_tensor *x = lm_arg_tensor(&k, 1, 1);
-        const char *device = w.options ? w.device : lm_device_of(x)->name;
+        const char *device = w.device ? w.device : lm_device_of(x)->name;
         lm_move_push(&k, 1, 1, dtype_or(&w, x->dtype), device);
         return 1;
     }
@@ -348,8 +348,9 @@ static int frombytes(lua_State *L) {
             lm_bad(&k, 1, "byte %d at %I is neither 0 nor 1", (unsigned char)bytes[i],
                    (LUAI_UACINT)i + 1);
     }
-    luma_tensor *out = lm_make(&k, n, shape, dtype, "cpu");
-    memcpy(lm_data(out), bytes, nbytes);
+    luma_tensor *out = lm_make(&k, n, shape, dtype, NULL);
+    luma_status status = LM_UNLIMITED(&k, luma_write(k.c->S, out, bytes, nbytes));
+    if (status != LUMA_OK) lm_raise(&k, status);
     return 1;
 }
 

@@ -56,13 +56,15 @@ static int64_t diagonal_option(lm_call *k, int arg) {
     return diagonal;
 }
 
-/* Pushes first, first + 1, ... as an int64 tensor of this shape. */
-static luma_tensor *push_count(lm_call *k, int ndim, const int64_t *shape, int64_t first) {
+/* Pushes first, first + 1, ... as an int64 tensor of this shape on a device. */
+static luma_tensor *push_count(lm_call *k, int ndim, const int64_t *shape, int64_t first,
+                               const char *device) {
     luma_tensor *t = lm_make(k, ndim, shape, LUMA_INT64, "cpu");
     int64_t n = luma_numel(t), *p = (int64_t *)(void *)lm_data(t);
     for (int64_t i = 0; i < n; i++)
         p[i] = first + i;
-    return t;
+    lm_finish(k, &(lm_where){.dtype = LUMA_INT64, .device = device});
+    return lm_box_test(k->L, -1);
 }
 
 /* x where column - row <= diagonal (lower) or >= it, 0 elsewhere. */
@@ -78,10 +80,10 @@ static int triangle(lua_State *L, const char *name, bool lower) {
     /* Past every column the answer no longer changes, and sums stay within range. */
     if (d > columns) d = columns;
     if (d < -rows[0] - 1) d = -rows[0] - 1;
-    luma_tensor *row = push_count(&k, 2, rows, d), *column = push_count(&k, 1, &columns, 0);
+    luma_tensor *row = push_count(&k, 2, rows, d, device);
+    luma_tensor *column = push_count(&k, 1, &columns, 0, device);
     luma_tensor *mask = lm_box_new(L, k.c);
     RUN(&k, (lower ? luma_le : luma_ge)(k.c->S, mask, column, row));
-    mask = lm_move_push(&k, 1, lua_gettop(L), LUMA_BOOL, device);
     const luma_tensor none = luma_boolean(false);
     luma_tensor *out = lm_box_new(L, k.c);
     RUN(&k, luma_where(k.c->S, out, mask, lm_arg_tensor(&k, 1, 1), &none));

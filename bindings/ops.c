@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "binding.h"
+#include "index.h"
 #include "view.h"
 
 /* What the function's own upvalue says: the row, and whether it writes into its first argument. */
@@ -33,13 +34,31 @@ static bool holds_dims(const lm_param *p) {
     return p->type == LM_TYPE_DIMS || (p->type == LM_TYPE_SHAPE && strcmp(p->name, "dims") == 0);
 }
 
+/* A list goes to the device of x, its values checked first: a device finds mistakes much later. */
+static luma_tensor *upload_list(call *c, luma_tensor *list, int arg) {
+    lm_call *k = &c->k;
+    const luma_tensor *x = c->args[0].tensor;
+    lm_check_live(k, 1, x);
+    if (lm_device_of(x) == lm_cpu(k->c->S)) return list;
+    int64_t size = luma_numel(x), n = x->layout.ndim;
+    for (int p = 1; p < c->nparams && n > 0; p++) {
+        if (c->params[p].type != LM_TYPE_DIM) continue;
+        int64_t d = c->args[p].i < 0 ? c->args[p].i + n : c->args[p].i;
+        size = d < 0 || d >= n ? INT64_MAX : x->layout.shape[d]; /* the row says what is wrong */
+    }
+    luma_status status = lm_index_check(k->c->S, arg, list, size);
+    if (status != LUMA_OK) lm_raise(k, status);
+    int idx = lua_gettop(k->L);
+    return lm_move_push(k, idx, idx, LUMA_INT64, lm_device_of(x)->name);
+}
+
 static void read_index(call *c, lm_arg *a, int arg, int idx) {
     lua_State *L = c->k.L;
     luma_tensor *x = lm_box_test(L, idx);
     if (!x) {
         if (!lua_istable(L, idx)) lm_bad_type(&c->k, arg, idx, "index tensor or list");
         lm_call_apart(&c->k);
-        x = lm_table_read(&c->k, arg, idx, LUMA_INT64);
+        x = upload_list(c, lm_table_read(&c->k, arg, idx, LUMA_INT64), arg);
     }
     lm_check_live(&c->k, arg, x);
     a->tensor = x;

@@ -52,6 +52,7 @@ static int config(lua_State *L) {
     set_string(L, "cpu", lm_level_now()->name);
     set_integer(L, "threads", luma_num_threads());
     set_string(L, "default_dtype", luma_dtype_name(luma_default_dtype(c->S)));
+    set_string(L, "default_device", luma_default_device(c->S));
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
         set_integer(L, "columns", window.ws_col); /* of the terminal; absent where there is none */
     lua_createtable(L, c->S->ndevices, 0);
@@ -147,6 +148,23 @@ static int get_default_dtype(lua_State *L) {
     return 1;
 }
 
+/* ---- devices ---- */
+
+static int set_default_device(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "set_default_device");
+    if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(&k, 1, 1, "device");
+    luma_status status = luma_set_default_device(k.c->S, lua_tostring(L, 1));
+    k.c->S->argument = 1;
+    if (status != LUMA_OK) lm_raise(&k, status);
+    return 0;
+}
+
+static int get_default_device(lua_State *L) {
+    lua_pushstring(L, luma_default_device(lm_enter(L)->S));
+    return 1;
+}
+
 static int promote_types(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "promote_types");
@@ -206,7 +224,7 @@ static int supports(lua_State *L) {
     lm_device *d = device_at(&k, 3);
     for (int op = 0; op < LM_NOPS; op++) {
         if (strcmp(lm_ops[op].name, lua_tostring(L, 1)) != 0) continue;
-        lua_pushboolean(L, d->ops->supports(d, (lm_op)op, (luma_dtype)lm_dtypes[dtype].compute));
+        lua_pushboolean(L, lm_supports(d, (lm_op)op, dtype));
         return 1;
     }
     lm_bad(&k, 1, "no operation '%s'", lua_tostring(L, 1));
@@ -271,6 +289,8 @@ void lm_system_open(lua_State *L, int module) {
                                          {"copy_counts", copy_counts},
                                          {"set_default_dtype", set_default_dtype},
                                          {"get_default_dtype", get_default_dtype},
+                                         {"set_default_device", set_default_device},
+                                         {"get_default_device", get_default_device},
                                          {"promote_types", promote_types},
                                          {"supports", supports},
                                          {"fail_after", fail_after},

@@ -77,7 +77,7 @@ static luma_status move(luma_state *S, const luma_tensor *dst, const luma_tensor
     simplify((luma_tensor *const[]){&d, &s}, 2);
     count_path(S, &d, &s);
     lm_device *device = lm_device_of(dst);
-    return device->ops->copy(S, device, &d, &s);
+    return LM_SLOT(S, device, copy, "copy", dst->dtype, &d, &s);
 }
 
 /* A contiguous copy of x in dtype, never shared. */
@@ -121,8 +121,10 @@ static luma_status copy_here(luma_state *S, const luma_tensor *dst, const luma_t
 static luma_status transfer(luma_state *S, const luma_tensor *dst, const luma_tensor *src) {
     size_t nbytes = (size_t)luma_numel(src) * lm_dtype_size(src->dtype);
     lm_device *from = lm_device_of(src), *to = lm_device_of(dst);
-    if (from != lm_cpu(S)) return from->ops->download(S, from, lm_data(dst), lm_data(src), nbytes);
-    return to->ops->upload(S, to, lm_data(dst), lm_data(src), nbytes);
+    char *into = lm_data(dst), *out_of = lm_data(src);
+    if (from != lm_cpu(S))
+        return LM_SLOT(S, from, download, "copy", src->dtype, into, out_of, nbytes);
+    return LM_SLOT(S, to, upload, "copy", src->dtype, into, out_of, nbytes);
 }
 
 /* x, contiguous and in dtype, on `device`, by way of the CPU. */
@@ -248,7 +250,7 @@ luma_status lm_fill(luma_state *S, luma_tensor *dst, luma_scalar value) {
     simplify((luma_tensor *const[]){&d}, 1);
     dst->storage->version++;
     lm_device *device = lm_device_of(dst);
-    return device->ops->fill(S, device, &d, element);
+    return LM_SLOT(S, device, fill, "fill", d.dtype, &d, element);
 }
 
 luma_status luma_fill(luma_state *S, luma_tensor *dst, luma_scalar value) {
@@ -375,7 +377,8 @@ luma_status lm_item(luma_state *S, const luma_tensor *x, luma_scalar *out) {
     }
     LM_TRY(lm_tensor_check(S, 1, x, false));
     lm_device *device = lm_device_of(x);
-    LM_TRY(device->ops->download(S, device, element, lm_data(x), lm_dtype_size(x->dtype)));
+    LM_TRY(LM_SLOT(S, device, download, "copy", x->dtype, element, lm_data(x),
+                   lm_dtype_size(x->dtype)));
     *out = lm_cpu(S)->ops->decode(x->dtype, element);
     return LUMA_OK;
 }

@@ -18,7 +18,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
         d->soft_limit = INT64_MAX;
         strncpy(d->name, name, sizeof d->name - 1);
         d->cache = lm_cache_open(d);
-        lm_rng_open(d);
+        lm_rng_open(S, d);
     }
     if (!d || !d->cache) {
         free(d);
@@ -34,11 +34,36 @@ void lm_device_close(luma_state *S, lm_device *d) {
     free(d);
 }
 
+luma_status lm_unsupported(luma_state *S, const lm_device *d, const char *what, luma_dtype dtype) {
+    return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "%s of %s is not supported on %s", what,
+                   lm_dtypes[dtype].name, d->name);
+}
+
+luma_status luma_set_default_device(luma_state *S, const char *device) {
+    lm_device *d;
+    LM_TRY(lm_device_find(S, device ? device : "cpu", &d));
+    S->default_device = d;
+    return LUMA_OK;
+}
+
+const char *luma_default_device(const luma_state *S) {
+    return S->default_device ? S->default_device->name : "cpu";
+}
+
+luma_status luma_set_current_device(luma_state *S, const char *device) {
+    lm_device *d;
+    LM_TRY(lm_device_find(S, device, &d));
+    S->current_device = d;
+    return LUMA_OK;
+}
+
 luma_status lm_device_find(luma_state *S, const char *name, lm_device **out) {
-    if (!name) name = "cpu";
+    const lm_device *current = S->current_device;
+    if (!name) name = luma_default_device(S);
+    if (current && strcmp(current->ops->kind, name) == 0) name = current->name;
     for (int i = 0; i < S->ndevices; i++) {
         lm_device *d = S->devices[i];
-        /* "cuda" alone is the first of its kind */
+        /* "cuda" alone is the first of its kind until another one is made current */
         if (strcmp(d->name, name) == 0 || strcmp(d->ops->kind, name) == 0) {
             *out = d;
             return LUMA_OK;

@@ -68,7 +68,7 @@ typedef enum {
     LM_RANDOM_UNIFORM,
     LM_RANDOM_NORMAL,
     LM_RANDOM_INTEGER, /* lo .. hi */
-    LM_RANDOM_UP_TO    /* element i: 0 .. i; what a shuffle needs */
+    LM_RANDOM_UP_TO    /* element i: 0 .. i; what a shuffle needs, of the CPU device only */
 } lm_random_kind;
 typedef struct lm_random {
     lm_random_kind kind;
@@ -135,15 +135,28 @@ struct lm_device {
 luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const char *name, int index,
                                void *ctx);
 void lm_device_close(luma_state *S, lm_device *d);
-/* Seeds the generator from the system's entropy. (rng.c) */
-void lm_rng_open(lm_device *d);
-/* Fills x (int64) with whole numbers 0 .. i for element i. (rng.c) */
-luma_status lm_rng_up_to(luma_state *S, luma_tensor *x);
-/* "cpu", "cuda", "cuda:1"; NULL is the CPU. The error says what there is. */
+/* Seeds the generator as luma_manual_seed did last, else from the system's entropy. (rng.c) */
+void lm_rng_open(const luma_state *S, lm_device *d);
+/* Fills x (int64, on the CPU) with whole numbers 0 .. i for element i, drawn from the generator of
+** any device. (rng.c) */
+luma_status lm_rng_up_to(luma_state *S, luma_tensor *x, lm_device *generator);
+/* "cpu", "cuda" (the current one), "cuda:1"; NULL is the default device. The error says what there
+** is. */
 luma_status lm_device_find(luma_state *S, const char *name, lm_device **out);
 
 static inline lm_device *lm_cpu(luma_state *S) {
     return S->devices[0];
 }
+
+/* Whether the device has a kernel of an elementwise row for elements of this dtype. */
+static inline bool lm_supports(lm_device *d, lm_op op, luma_dtype dtype) {
+    return d->ops->supports && d->ops->supports(d, op, (luma_dtype)lm_dtypes[dtype].compute);
+}
+/* The failure of a call whose slot is NULL: "sort of float32 is not supported on cuda:0". */
+luma_status lm_unsupported(luma_state *S, const lm_device *d, const char *what, luma_dtype dtype);
+/* Calls a slot; where it is NULL, fails as above. */
+#define LM_SLOT(S, d, slot, what, dtype, ...)                                                      \
+    ((d)->ops->slot ? (d)->ops->slot((S), (d), __VA_ARGS__)                                        \
+                    : lm_unsupported((S), (d), (what), (dtype)))
 
 #endif

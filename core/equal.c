@@ -164,8 +164,8 @@ luma_status luma_allclose(luma_state *S, bool *value, const luma_tensor *x, cons
     if (!(rtol >= 0)) return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "%g: not negative expected", rtol);
     if (!(atol >= 0)) return lm_fail(S, LUMA_ERR_ARGUMENT, 4, "%g: not negative expected", atol);
     LM_TRY(lm_same_device(S, both, 2, &device));
-    luma_tensor a = *x, b = *y; /* borrowed; numbers stay numbers */
-    if (a.storage && b.storage) {
+    luma_tensor a = *x, b = *y; /* borrowed; numbers stay numbers, 0-d tensors elsewhere 0-d */
+    if (a.storage && b.storage && lm_device_of(x) == lm_device_of(y)) {
         int ndim;
         int64_t shape[LUMA_MAX_DIMS];
         LM_TRY(lm_shape_broadcast(S, a.layout.ndim, a.layout.shape, b.layout.ndim, b.layout.shape,

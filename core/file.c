@@ -198,15 +198,15 @@ luma_status lm_each_bytes(luma_state *S, const luma_tensor *x, lm_bytes_fn *each
     luma_tensor host = LUMA_NEW;
     size_t n = (size_t)luma_numel(x) * lm_dtype_size(x->dtype);
     lm_storage *copy = NULL;
-    const char *p;
-    LM_TRY(luma_contiguous(S, &host, x));
-    luma_status status = LUMA_OK;
+    const char *p = NULL;
+    luma_status status;
     if (lm_device_of(x) == lm_cpu(S)) {
-        p = lm_data(&host);
+        status = luma_contiguous(S, &host, x);
+        if (status == LUMA_OK) p = lm_data(&host);
     } else {
         status = lm_storage_new(S, lm_cpu(S), n, &copy);
-        if (status == LUMA_OK) status = luma_read(S, &host, copy->data, n);
-        p = status == LUMA_OK ? copy->data : NULL;
+        if (status == LUMA_OK) status = luma_read(S, x, copy->data, n);
+        if (status == LUMA_OK) p = copy->data;
     }
     while (n > 0 && status == LUMA_OK) {
         size_t piece = n < PIECE ? n : PIECE;
@@ -231,6 +231,21 @@ static luma_status unknown_ending(luma_state *S, const char *path) {
                    path);
 }
 
+/* What was read on the CPU goes to the default device. */
+static luma_status place(luma_state *S, luma_file *file) {
+    lm_device *device;
+    LM_TRY(lm_device_find(S, NULL, &device));
+    for (int i = 0; i < file->n && device != lm_cpu(S); i++) {
+        luma_tensor *x = &file->tensors[i], moved = LUMA_NEW;
+        LM_TRY(lm_tensor_new(S, &moved, device, x->dtype, x->layout.ndim, x->layout.shape));
+        luma_status status = lm_copy(S, &moved, x);
+        luma_release(S, x);
+        *x = moved;
+        LM_TRY(status);
+    }
+    return LUMA_OK;
+}
+
 luma_status luma_load(luma_state *S, luma_file *out, const char *path) {
     luma_file file;
     luma_status status;
@@ -242,7 +257,12 @@ luma_status luma_load(luma_state *S, luma_file *out, const char *path) {
         status = lm_safetensors_load(S, &file, path);
     else
         return unknown_ending(S, path);
-    if (status == LUMA_OK) *out = file;
+    LM_TRY(status);
+    status = place(S, &file);
+    if (status == LUMA_OK)
+        *out = file;
+    else
+        luma_close_file(S, &file);
     return status;
 }
 

@@ -31,6 +31,18 @@ luma_status lm_index_fail(luma_state *S, const lm_index *w, const lm_index_part 
                    (long long)part->size, hint);
 }
 
+luma_status lm_index_check(luma_state *S, int argument, const luma_tensor *index, int64_t size) {
+    const int64_t *v = (const int64_t *)(const void *)lm_data(index);
+    int64_t n = luma_numel(index);
+    for (int64_t i = 0; i < n; i++) {
+        if (v[i] >= S->index_base && v[i] - S->index_base < size) continue;
+        lm_index w = {.index_base = S->index_base};
+        lm_index_part part = {.index = *index, .size = size, .argument = argument};
+        return lm_index_fail(S, &w, &part, i, v[i]);
+    }
+    return LUMA_OK;
+}
+
 /* ---- inputs ----------------------------------------------------------------------------------*/
 
 /* x on the device in dtype: shared where it is that already. Release it. */
@@ -46,7 +58,18 @@ static luma_status adopt(luma_state *S, luma_tensor *own, const luma_tensor *x, 
     return status;
 }
 
-static luma_status check_index(luma_state *S, int argument, const luma_tensor *index) {
+/* t is where x is; a 0-d CPU tensor goes anywhere. */
+static luma_status check_place(luma_state *S, int argument, const luma_tensor *t,
+                               const luma_tensor *x) {
+    if (!t->storage || lm_device_of(t) == lm_device_of(x) ||
+        (t->layout.ndim == 0 && lm_device_of(t) == lm_cpu(S)))
+        return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_DEVICE, argument, "a tensor on %s, where the other is on %s",
+                   lm_device_of(t)->name, lm_device_of(x)->name);
+}
+
+static luma_status check_index(luma_state *S, int argument, const luma_tensor *index,
+                               const luma_tensor *x) {
     if (!index->storage)
         return lm_fail(S, LUMA_ERR_ARGUMENT, argument, "the index is a number: a tensor expected");
     if (index->dtype == LUMA_BOOL)
@@ -56,6 +79,7 @@ static luma_status check_index(luma_state *S, int argument, const luma_tensor *i
     if (!lm_dtype_is_int(index->dtype))
         return lm_fail(S, LUMA_ERR_DTYPE, argument, "the index is %s: an integer dtype expected",
                        lm_dtypes[index->dtype].name);
+    LM_TRY(check_place(S, argument, index, x));
     return lm_tensor_check(S, argument, index, false);
 }
 
@@ -86,9 +110,7 @@ static lm_index_part *walk_index(lm_index *w, int argument, const luma_tensor *i
 
 static luma_status walk(luma_state *S, const lm_index *w) {
     lm_device *device = lm_device_of(&w->indexed);
-    if (!device->ops->index)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "indexing is not supported on %s", device->name);
-    return device->ops->index(S, device, w);
+    return LM_SLOT(S, device, index, "indexing", w->indexed.dtype, w);
 }
 
 /* x as a tensor over the walked shape that does not move along dim. */
@@ -118,7 +140,7 @@ luma_status luma_index_select(luma_state *S, luma_tensor *out, const luma_tensor
                               const luma_tensor *index) {
     int d;
     lm_text text;
-    LM_TRY(check_index(S, 3, index));
+    LM_TRY(check_index(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     if (index->layout.ndim > 1)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "the index is %s: one dim expected",
@@ -158,7 +180,7 @@ static luma_status check_sizes(luma_state *S, int argument, const luma_tensor *i
 luma_status luma_gather(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                         const luma_tensor *index) {
     int d;
-    LM_TRY(check_index(S, 3, index));
+    LM_TRY(check_index(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     LM_TRY(check_sizes(S, 3, index, x, "x", d));
     luma_tensor own, wide = lm_at_least_1d(x);
@@ -202,7 +224,7 @@ static luma_status read_flat(luma_state *S, luma_tensor *out, const luma_tensor 
 luma_status luma_take(luma_state *S, luma_tensor *out, const luma_tensor *x,
                       const luma_tensor *index) {
     luma_tensor own;
-    LM_TRY(check_index(S, 2, index));
+    LM_TRY(check_index(S, 2, index, x));
     LM_TRY(lm_tensor_check(S, 1, x, false));
     LM_TRY(adopt(S, &own, index, lm_device_of(x), index->dtype));
     luma_status status = read_flat(S, out, x, 2, &own);
@@ -215,14 +237,13 @@ luma_status luma_take(luma_state *S, luma_tensor *out, const luma_tensor *x,
 /* Positions (count, ndim) of what holds in the contiguous bool tensor mask. */
 static luma_status positions_of(luma_state *S, luma_tensor *out, const luma_tensor *mask) {
     lm_device *device = lm_device_of(mask);
-    if (!device->ops->count_nonzero || !device->ops->nonzero)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "nonzero is not supported on %s", device->name);
     int64_t count;
-    LM_TRY(device->ops->count_nonzero(S, device, mask, &count));
+    LM_TRY(LM_SLOT(S, device, count_nonzero, "nonzero", LUMA_BOOL, mask, &count));
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, device, LUMA_INT64, 2, (int64_t[]){count, mask->layout.ndim},
                           &mask, 1, LM_RESULT_CONTIGUOUS));
-    return lm_result_close(S, &r, device->ops->nonzero(S, device, &r.work, mask, S->index_base));
+    return lm_result_close(
+        S, &r, LM_SLOT(S, device, nonzero, "nonzero", LUMA_BOOL, &r.work, mask, S->index_base));
 }
 
 /* x != 0, contiguous. */
@@ -251,6 +272,7 @@ luma_status luma_masked_select(luma_state *S, luma_tensor *out, const luma_tenso
     if (mask->dtype != LUMA_BOOL)
         return lm_fail(S, LUMA_ERR_DTYPE, 2, "the mask is %s: bool expected",
                        lm_dtypes[mask->dtype].name);
+    LM_TRY(check_place(S, 2, mask, x));
     int ndim;
     int64_t shape[LUMA_MAX_DIMS], numel;
     LM_TRY(lm_shape_broadcast(S, x->layout.ndim, x->layout.shape, mask->layout.ndim,
@@ -365,10 +387,11 @@ static luma_status scatter(luma_state *S, luma_tensor *out, lm_index_kind kind, 
                            const luma_tensor *x, int64_t dim, const luma_tensor *index,
                            const luma_tensor *src) {
     int d;
-    LM_TRY(check_index(S, 3, index));
+    LM_TRY(check_index(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     LM_TRY(check_sizes(S, 3, index, x, "x", d));
     if (src->storage) LM_TRY(check_sizes(S, 3, index, src, "src", -1));
+    LM_TRY(check_place(S, 4, src, x));
     LM_TRY(check_kind(S, src, x));
     luma_tensor own_src, own;
     LM_TRY(source(S, &own_src, 4, src, x, dtype));
@@ -427,9 +450,10 @@ static luma_status slices(luma_state *S, luma_tensor *out, lm_index_kind kind, l
                           const luma_tensor *x, int64_t dim, const luma_tensor *index,
                           const luma_tensor *src) {
     int d;
-    LM_TRY(check_index(S, 3, index));
+    LM_TRY(check_index(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     LM_TRY(check_slices(S, x, d, index, src));
+    LM_TRY(check_place(S, 4, src, x));
     LM_TRY(check_kind(S, src, x));
     luma_tensor own_src, own;
     LM_TRY(source(S, &own_src, 4, src, x, dtype));
@@ -480,7 +504,7 @@ static luma_status indices_read(luma_state *S, indices *ix, const luma_tensor *x
     bool apart = false;
     for (int d = 0; d < n; d++) {
         if (!index[d]) continue;
-        LM_TRY(check_index(S, 0, index[d]));
+        LM_TRY(check_index(S, 0, index[d], x));
         LM_TRY(lm_shape_broadcast(S, ix->ndim, ix->shape, index[d]->layout.ndim,
                                   index[d]->layout.shape, &ix->ndim, ix->shape));
         LM_TRY(adopt(S, &ix->own[d], index[d], lm_device_of(x), index[d]->dtype));

@@ -363,6 +363,8 @@ luma_status luma_masked_fill(luma_state *S, luma_tensor *out, const luma_tensor 
         if (kind == LM_KIND_INT && real) fill = luma_integer((int64_t)d);
     }
     const luma_tensor *inputs[] = {mask, &fill, x};
+    lm_device *device;
+    LM_TRY(lm_same_device(S, (const luma_tensor *[]){x, mask, value}, 3, &device));
     LM_TRY(lm_shape_broadcast(S, x->layout.ndim, x->layout.shape, mask->layout.ndim,
                               mask->layout.shape, &ndim, shape));
     if (!lm_is_number(value)) {

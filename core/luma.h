@@ -115,6 +115,11 @@ LUMA_API void luma_set_index_base(luma_state *S, int base);
 /* The dtype of float results of integers; float32 at first. Must be a float dtype. */
 LUMA_API luma_status luma_set_default_dtype(luma_state *S, luma_dtype dtype);
 LUMA_API luma_dtype luma_default_dtype(const luma_state *S);
+/* The device of new tensors for which none is named: the CPU at first. */
+LUMA_API luma_status luma_set_default_device(luma_state *S, const char *device);
+LUMA_API const char *luma_default_device(const luma_state *S);
+/* What "cuda" without a number means: "cuda:0" at first. */
+LUMA_API luma_status luma_set_current_device(luma_state *S, const char *device);
 LUMA_API void luma_set_num_threads(int n); /* per process */
 LUMA_API int luma_num_threads(void);
 
@@ -128,7 +133,7 @@ LUMA_API bool luma_is_contiguous(const luma_tensor *x);
 LUMA_API const char *luma_dtype_name(luma_dtype dtype);
 LUMA_API size_t luma_dtype_size(luma_dtype dtype);
 
-/* device: "cpu", "cuda:0", ...; NULL is "cpu". Contents are not set. */
+/* device: "cpu", "cuda:0", ...; NULL is the default device. Contents are not set. */
 LUMA_API luma_status luma_empty(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
                                 luma_dtype dtype, const char *device);
 LUMA_API luma_status luma_full(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
@@ -292,6 +297,7 @@ typedef struct luma_file {
     luma_pair *metadata; /* .safetensors: its __metadata__ */
     lm_storage *memory;  /* holds all of the above */
 } luma_file;
+/* The tensors come to the default device. */
 LUMA_API luma_status luma_load(luma_state *S, luma_file *out, const char *path);
 LUMA_API void luma_close_file(luma_state *S, luma_file *file);
 /* names may be NULL for .npy. compressed: .npz entries are deflated. */

@@ -129,9 +129,8 @@ static luma_status make_plan(luma_state *S, plan *p, lm_op op, int nin,
     LM_TRY(row_dtype(S, op, meet(S, op, nin, ins, params), &p->dtype));
     p->result = result_dtype(op, p->dtype);
     LM_TRY(shape_of(S, p, ins));
-    if (!p->device->ops->supports(p->device, op, (luma_dtype)lm_dtypes[p->dtype].compute))
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no kernel for %s on %s",
-                       lm_dtypes[p->dtype].name, p->device->name);
+    if (!lm_supports(p->device, op, p->dtype))
+        return lm_unsupported(S, p->device, lm_ops[op].name, p->dtype);
     return LUMA_OK;
 }
 
@@ -317,7 +316,7 @@ static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
             LM_TRY(set_value(S, &m, i + 1, ins[i], p, kernel));
     }
     if (lm_ops[p->op].row == LM_ROW_UNARY_P) LM_TRY(set_params(S, p, params, &m.params));
-    return p->device->ops->map(S, p->device, &m);
+    return LM_SLOT(S, p->device, map, lm_ops[p->op].name, p->dtype, &m);
 }
 
 static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out, int nin,

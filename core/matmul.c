@@ -60,8 +60,6 @@ static luma_status make_plan(luma_state *S, const luma_tensor *a, const luma_ten
     LM_TRY(check_operand(S, b, 2));
     LM_TRY(lm_same_device(S, (const luma_tensor *[]){a, b}, 2, &p->device));
     p->dtype = lm_dtype_promote(a->dtype, b->dtype);
-    if (!p->device->ops->matmul)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no matrix product on %s", p->device->name);
     p->drop_row = a->layout.ndim == 1;
     p->drop_column = b->layout.ndim == 1;
     p->a = p->drop_row ? lm_layout_insert(&a->layout, 0, 1, 0) : a->layout;
@@ -94,7 +92,7 @@ luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
     if (p.drop_column) c.layout = lm_layout_insert(&c.layout, p.ndim - 1, 1, 0);
     x.layout = p.a;
     y.layout = p.b;
-    return lm_result_close(S, &r, p.device->ops->matmul(S, p.device, &c, &x, &y));
+    return lm_result_close(S, &r, LM_SLOT(S, p.device, matmul, "matmul", p.dtype, &c, &x, &y));
 }
 
 /* ---- stricter forms ------------------------------------------------------------------------- */

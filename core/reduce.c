@@ -84,10 +84,7 @@ static luma_tensor kept_view(const luma_tensor *result, const luma_tensor *x, co
 
 static luma_status call_slot(luma_state *S, const lm_reduce *r) {
     lm_device *d = lm_device_of(&r->x);
-    if (!d->ops->reduce)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no kernel for %s on %s",
-                       lm_dtypes[r->x.dtype].name, d->name);
-    return d->ops->reduce(S, d, r);
+    return LM_SLOT(S, d, reduce, lm_ops[r->op].name, r->x.dtype, r);
 }
 
 static luma_status reduce(luma_state *S, lm_op op, luma_tensor *out, const luma_tensor *x, int n,

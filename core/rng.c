@@ -5,8 +5,10 @@
 
 #include "tensor.h"
 
-void lm_rng_open(lm_device *d) {
+void lm_rng_open(const luma_state *S, lm_device *d) {
     d->offset = 0;
+    d->seed = S->seed;
+    if (S->seeded) return;
     if (getrandom(&d->seed, sizeof d->seed, GRND_NONBLOCK) == (ssize_t)sizeof d->seed) return;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -15,6 +17,8 @@ void lm_rng_open(lm_device *d) {
 }
 
 luma_status luma_manual_seed(luma_state *S, uint64_t seed) {
+    S->seeded = true; /* for devices that are yet to be registered */
+    S->seed = seed;
     for (int i = 0; i < S->ndevices; i++) {
         S->devices[i]->seed = seed;
         S->devices[i]->offset = 0;
@@ -53,13 +57,12 @@ static int significant_bits(luma_dtype dtype) {
     }
 }
 
-static luma_status draw(luma_state *S, luma_tensor *x, lm_random *r) {
+/* The words come from the generator of a device, which need not be the one that x is on. */
+static luma_status draw(luma_state *S, luma_tensor *x, lm_device *generator, lm_random *r) {
     lm_device *d = lm_device_of(x);
     lm_result result;
-    if (!d->ops->random)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no random numbers on %s", d->name);
-    r->seed = d->seed;
-    r->offset = d->offset;
+    r->seed = generator->seed;
+    r->offset = generator->offset;
     r->bits = significant_bits(x->dtype);
     bool wide =
         x->dtype == LUMA_FLOAT64 && (r->kind == LM_RANDOM_UNIFORM || r->kind == LM_RANDOM_NORMAL);
@@ -67,8 +70,9 @@ static luma_status draw(luma_state *S, luma_tensor *x, lm_random *r) {
     LM_TRY(lm_result_open(S, &result, x, d, x->dtype, x->layout.ndim, x->layout.shape, NULL, 0,
                           LM_RESULT_CONTIGUOUS));
     r->out = result.work;
-    luma_status status = lm_result_close(S, &result, d->ops->random(S, d, r));
-    if (status == LUMA_OK) d->offset += (uint64_t)(luma_numel(x) * r->words);
+    luma_status status =
+        lm_result_close(S, &result, LM_SLOT(S, d, random, "random numbers", x->dtype, r));
+    if (status == LUMA_OK) generator->offset += (uint64_t)(luma_numel(x) * r->words);
     return status;
 }
 
@@ -77,7 +81,7 @@ static luma_status draw_float(luma_state *S, luma_tensor *x, lm_random_kind kind
     if (!lm_dtype_is_float(x->dtype))
         return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: a float dtype expected",
                        lm_dtypes[x->dtype].name);
-    return draw(S, x, &r);
+    return draw(S, x, lm_device_of(x), &r);
 }
 
 luma_status luma_rand(luma_state *S, luma_tensor *x) {
@@ -97,10 +101,10 @@ luma_status luma_randint(luma_state *S, luma_tensor *x, int64_t lo, int64_t hi) 
     if (!lm_dtype_is_float(x->dtype) && (lo < info->imin || hi > info->imax))
         return lm_fail(S, LUMA_ERR_DTYPE, lo < info->imin ? 2 : 3, "%lld does not fit into %s",
                        (long long)(lo < info->imin ? lo : hi), info->name);
-    return draw(S, x, &r);
+    return draw(S, x, lm_device_of(x), &r);
 }
 
-luma_status lm_rng_up_to(luma_state *S, luma_tensor *x) {
+luma_status lm_rng_up_to(luma_state *S, luma_tensor *x, lm_device *generator) {
     lm_random r = {.kind = LM_RANDOM_UP_TO};
-    return draw(S, x, &r);
+    return draw(S, x, generator, &r);
 }

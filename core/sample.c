@@ -35,17 +35,12 @@ static luma_status shuffle(luma_state *S, int64_t n, int64_t *p) {
     return LUMA_OK;
 }
 
+/* Drawn and shuffled on the host, so that a device has only to be written, not waited for. */
 static luma_status permute(luma_state *S, luma_tensor *x, temporaries *a) {
-    luma_tensor *drawn = &a->t[0], *host = &a->t[1];
+    luma_tensor *host = &a->t[0];
     int64_t n = x->layout.shape[0];
-    LM_TRY(lm_tensor_new(S, drawn, lm_device_of(x), LUMA_INT64, 1, &n));
-    LM_TRY(lm_rng_up_to(S, drawn));
-    if (lm_device_of(x) == lm_cpu(S)) {
-        luma_share(host, drawn);
-    } else {
-        LM_TRY(lm_tensor_new(S, host, lm_cpu(S), LUMA_INT64, 1, &n));
-        LM_TRY(lm_copy(S, host, drawn));
-    }
+    LM_TRY(lm_tensor_new(S, host, lm_cpu(S), LUMA_INT64, 1, &n));
+    LM_TRY(lm_rng_up_to(S, host, lm_device_of(x)));
     LM_TRY(shuffle(S, n, (int64_t *)(void *)lm_data(host)));
     return lm_copy(S, x, host);
 }

@@ -10,13 +10,10 @@ static luma_status scan(luma_state *S, lm_op op, luma_tensor *out, const luma_te
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &call.dim));
     luma_dtype dtype = lm_dtype_is_float(x->dtype) ? x->dtype : integers;
     lm_device *d = lm_device_of(x);
-    if (!d->ops->scan)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "no kernel for %s on %s",
-                       lm_dtypes[x->dtype].name, d->name);
     LM_TRY(lm_result_open(S, &r, out, d, dtype, x->layout.ndim, x->layout.shape, &x, 1, 0));
     call.x = *x;
     call.out = r.work;
-    return lm_result_close(S, &r, d->ops->scan(S, d, &call));
+    return lm_result_close(S, &r, LM_SLOT(S, d, scan, lm_ops[op].name, x->dtype, &call));
 }
 
 luma_status luma_cumsum(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim) {

@@ -7,8 +7,6 @@
 static luma_status run(luma_state *S, const luma_tensor *values, const luma_tensor *positions,
                        const luma_tensor *x, int dim, int64_t k, bool descending) {
     lm_device *device = lm_device_of(x);
-    if (!device->ops->sort)
-        return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "sorting is not supported on %s", device->name);
     if (luma_numel(positions) == 0) return LUMA_OK;
     lm_sort s = {.dim = dim,
                  .descending = descending,
@@ -17,7 +15,7 @@ static luma_status run(luma_state *S, const luma_tensor *values, const luma_tens
                  .values = lm_at_least_1d(values),
                  .positions = lm_at_least_1d(positions),
                  .x = lm_at_least_1d(x)};
-    return device->ops->sort(S, device, &s);
+    return LM_SLOT(S, device, sort, "sort", x->dtype, &s);
 }
 
 /* Both results are opened before either is written, so that a failure leaves both as they were. */

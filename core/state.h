@@ -14,6 +14,10 @@ struct luma_state {
     int ndevices;
     int index_base; /* 0 in C, 1 in Lua */
     luma_dtype default_dtype;
+    struct lm_device *default_device; /* NULL: the CPU */
+    struct lm_device *current_device; /* what the name of its kind alone means; NULL: the first */
+    bool seeded;                      /* with luma_manual_seed: */
+    uint64_t seed;
     volatile int *interrupt; /* may be NULL */
     bool (*poll)(void *ctx); /* another way to be interrupted; may be NULL */
     void *poll_ctx;

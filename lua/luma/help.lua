@@ -49,6 +49,9 @@ local OTHERS = {
     {"set_default_dtype", "set_default_dtype(dtype)",
         "The float dtype of numbers and of float results of integers."},
     {"get_default_dtype", "get_default_dtype()", "The dtype that set_default_dtype set."},
+    {"set_default_device", "set_default_device(device)",
+        "The device of new tensors for which none is named."},
+    {"get_default_device", "get_default_device()", "The device that set_default_device set."},
     {"promote_types", "promote_types(dtype, dtype)", "The dtype in which two tensors meet."},
     {"supports", "supports(name, dtype [, device])",
         "Whether a device has a kernel of an operation for a dtype."},
@@ -178,7 +181,7 @@ for _, entry in ipairs(OTHERS) do
 end
 
 local function name_of_function(f)
-    local x = luma.zeros(1)
+    local x = luma.zeros(1, {device = "cpu"})
     for _, name in ipairs(names) do
         if luma[name] == f then return name end
         local found, method = pcall(function() return x[name] end)

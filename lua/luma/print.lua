@@ -70,7 +70,8 @@ local function exact_text(v, dtype)
     local text
     for digits = 1, 17 do
         text = ("%." .. digits .. "g"):format(v)
-        if luma.tensor(tonumber(text) + 0.0, dtype):item() == v then break end
+        local read = luma.tensor(tonumber(text) + 0.0, {dtype = dtype, device = "cpu"})
+        if read:item() == v then break end
     end
     return text:find("[.e]") and text or text .. ".0"
 end
