@@ -4,6 +4,7 @@
 
 #include "binding.h"
 #include "cpu/cpu.h"
+#include "cuda/cuda.h"
 
 static const char ctx_key, meta_key;
 
@@ -93,6 +94,7 @@ static void ctx_open(lua_State *L) {
     c->S = luma_open();
     if (!c->S) luaL_error(L, "not enough memory");
     if (lm_cpu_register(c->S) != LUMA_OK) luaL_error(L, "%s", luma_message(c->S));
+    c->S->more_devices = lm_cuda_register;
     luma_set_index_base(c->S, 1);
     c->S->poll = interrupted;
     c->S->poll_ctx = c;

@@ -562,6 +562,8 @@ static const char *show_size(size_text *buffer, size_t n) {
 
 luma_status lm_cache_fail(luma_state *S, lm_device *device, size_t nbytes) {
     const lm_cache *c = device->cache;
+    const char *problem = device->ops->raw_problem ? device->ops->raw_problem(device) : NULL;
+    if (problem) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", problem);
     size_t reserved = (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current;
     size_t used = (size_t)c->figures.allocated_bytes[LM_POOL_ALL].current;
     size_text tried, in_use, unused, held, limit;

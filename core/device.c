@@ -1,6 +1,7 @@
 /* device.c -- the devices of a state, found by name. Layer: core. */
 #include "device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
 void lm_device_close(luma_state *S, lm_device *d) {
     (void)S;
     lm_cache_close(d->cache);
+    if (d->ops->close) d->ops->close(d);
     free(d);
 }
 
@@ -57,20 +59,34 @@ luma_status luma_set_current_device(luma_state *S, const char *device) {
     return LUMA_OK;
 }
 
+static lm_device *find(luma_state *S, const char *name) {
+    for (int i = 0; i < S->ndevices; i++) {
+        lm_device *d = S->devices[i];
+        /* "cuda" alone is the first of its kind until another one is made current */
+        if (strcmp(d->name, name) == 0 || strcmp(d->ops->kind, name) == 0) return d;
+    }
+    return NULL;
+}
+
 luma_status lm_device_find(luma_state *S, const char *name, lm_device **out) {
     const lm_device *current = S->current_device;
     if (!name) name = luma_default_device(S);
     if (current && strcmp(current->ops->kind, name) == 0) name = current->name;
-    for (int i = 0; i < S->ndevices; i++) {
-        lm_device *d = S->devices[i];
-        /* "cuda" alone is the first of its kind until another one is made current */
-        if (strcmp(d->name, name) == 0 || strcmp(d->ops->kind, name) == 0) {
-            *out = d;
-            return LUMA_OK;
-        }
+    lm_device *d = find(S, name);
+    bool lazy = strncmp(name, "cuda", 4) == 0 && (name[4] == '\0' || name[4] == ':');
+    if (!d && lazy && S->more_devices) {
+        LM_TRY(S->more_devices(S));
+        d = find(S, name);
     }
-    if (strncmp(name, "cuda", 4) == 0 && (name[4] == '\0' || name[4] == ':'))
-        return lm_fail(S, LUMA_ERR_DEVICE, 0, "no device '%.20s': this build has no CUDA backend",
-                       name);
-    return lm_fail(S, LUMA_ERR_DEVICE, 0, "no device '%.40s': there is 'cpu'", name);
+    if (!d) {
+        char text[LM_MAX_DEVICES * 16] = "";
+        for (int i = 0; i < S->ndevices; i++) {
+            size_t used = strlen(text);
+            snprintf(text + used, sizeof text - used, "%s'%s'", i ? ", " : "", S->devices[i]->name);
+        }
+        return lm_fail(S, LUMA_ERR_DEVICE, 0, "no device '%.40s': there is %s", name, text);
+    }
+    if (d->ops->open) LM_TRY(d->ops->open(S, d));
+    *out = d;
+    return LUMA_OK;
 }

@@ -89,6 +89,12 @@ typedef struct {
     luma_status (*upload)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
     luma_status (*download)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
     luma_status (*synchronize)(luma_state *S, lm_device *d);
+    /* Makes the device ready; called whenever it is asked for by name. NULL: always ready. */
+    luma_status (*open)(luma_state *S, lm_device *d);
+    /* Gives up ctx; the cache has returned its memory. NULL: nothing to do. */
+    void (*close)(lm_device *d);
+    /* Why the last raw_alloc failed, when it was not for lack of memory; else NULL. NULL: never. */
+    const char *(*raw_problem)(lm_device *d);
     /* One number as an element of dtype, as casts do (rounds, saturates, wraps), and back. Host
     ** memory; slots of the CPU device only. */
     void (*encode)(luma_dtype dtype, luma_scalar number, void *element);

@@ -12,6 +12,9 @@ struct lm_device;
 struct luma_state {
     struct lm_device *devices[LM_MAX_DEVICES]; /* [0] is the CPU */
     int ndevices;
+    /* Registers devices that are only looked for when they are asked for ("cuda"), or says why
+    ** there are none; may be NULL. */
+    luma_status (*more_devices)(luma_state *S);
     int index_base; /* 0 in C, 1 in Lua */
     luma_dtype default_dtype;
     struct lm_device *default_device; /* NULL: the CPU */

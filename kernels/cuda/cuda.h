@@ -21,12 +21,23 @@ typedef enum {
 #undef KERNEL
 
 typedef struct lm_staging lm_staging; /* transfer.c */
+typedef struct lm_modules lm_modules; /* module.c: of one device, the process's */
 typedef struct lm_blas lm_blas;       /* blas.c */
 
-/* What lm_device.ctx points at: one device of one state. Modules are the process's (module.c). */
+/* Launches between two synchronisations whose faults are told apart. */
+#define LM_WATCHES 64
+typedef struct {
+    lm_op op;
+    int ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+} lm_watch;
+
+/* What lm_device.ctx points at: one device of one state. What needs a context is made when the device
+** is first asked for. */
 typedef struct lm_cuda {
     const lm_driver *driver;
     lm_device *device;
+    char name[20]; /* "cuda:0" */
     int ordinal;
     CUdevice handle;
     CUcontext context; /* the primary one, retained */
@@ -35,11 +46,18 @@ typedef struct lm_cuda {
     int multiprocessors, threads_per_multiprocessor;
     int shared_per_block; /* bytes that a kernel may ask for by opting in */
     int64_t l2_bytes;
-    CUdeviceptr fault; /* lm_fault */
+    bool ready; /* what follows, and context and stream, is made */
+    lm_modules *modules;
+    CUdeviceptr faults; /* LM_WATCHES + 1 of lm_fault, the last for launches beyond the others */
+    lm_watch watch[LM_WATCHES];
+    int watches; /* in use; LM_WATCHES + 1 when the last fault is in use too */
     lm_staging *staging;
-    lm_blas *blas;                              /* NULL until the first product */
-    int entered;                                /* depth of lm_cuda_enter */
-    bool sync_always;                           /* LUMA_SYNC=1 */
+    lm_blas *blas;    /* NULL until the first product */
+    int entered;      /* depth of lm_cuda_enter */
+    bool sync_always; /* LUMA_SYNC=1 */
+    bool has_problem; /* raw_alloc failed, and not for lack of memory */
+    char problem[256];
+    char lost[512]; /* the error that made the context unusable; "" while it is usable */
     int64_t launches, synchronisations, copies; /* for specs */
 } lm_cuda;
 
@@ -50,7 +68,8 @@ static inline lm_cuda *lm_cuda_of(const lm_device *d) {
 /* Every slot stands between the two. enter fails after a fork, and where the context is gone. */
 luma_status lm_cuda_enter(luma_state *S, lm_cuda *c);
 void lm_cuda_leave(lm_cuda *c);
-/* LUMA_OK for 0; else the message "cuda:0: cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)". */
+/* LUMA_OK for 0; else the message "cuda:0: cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
+** An error that spoils the context is kept: lm_cuda_enter gives it from then on. */
 luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char *what);
 
 /* ---- launch (module.c) ---- */
@@ -73,6 +92,12 @@ luma_status lm_cuda_launch(luma_state *S, lm_cuda *c, lm_kernel kernel, lm_shape
 /* Blocks of `block` threads for n elements, `each` per thread, no more than fill the device some
 ** times over: kernels go on in grid strides. */
 lm_shape lm_cuda_shape(const lm_cuda *c, int64_t n, int each, unsigned block);
+
+/* Where the kernels of the next launch note faults (the argument of lm_note_fault), in device
+** memory; positions count in row-major order of the shape. One watch for each shape that a launch
+** counts in. The synchronisation that finds a fault raises the error of the CPU, with that of the
+** launch that was queued first. Between enter and leave. (transfer.c) */
+lm_fault *lm_cuda_watch(lm_cuda *c, lm_op op, int ndim, const int64_t *shape);
 
 /* multiplier and shift for a divisor of 1 .. 2^31-1 (walk.c) */
 lm_divisor lm_divisor_of(int64_t divisor);
@@ -114,8 +139,14 @@ luma_status lm_cuda_matmul(luma_state *S, lm_device *d, const luma_tensor *out,
 luma_status lm_cuda_random(luma_state *S, lm_device *d, const lm_random *r);
 
 extern const lm_device_ops lm_cuda_ops; /* device.c */
-/* Registers every CUDA device there is with the state; none is no error. Called at the first need
-** of one, not when a state opens. (device.c) */
+/* Registers every CUDA device there is with the state; an error that says why where there is none.
+** Called at the first need of one, not when a state opens (luma_state.more_devices). (device.c) */
 luma_status lm_cuda_register(luma_state *S);
+/* The modules of a device, made at the first call; its context is retained until the process ends.
+** Without a context yet *context is set. (module.c) */
+luma_status lm_modules_open(luma_state *S, lm_cuda *c, lm_modules **out);
+/* Makes and frees what transfers need. (transfer.c) */
+luma_status lm_staging_open(luma_state *S, lm_cuda *c);
+void lm_staging_close(lm_cuda *c);
 
 #endif

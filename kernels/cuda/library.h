@@ -37,4 +37,7 @@ const lm_cublas *lm_cublas_open(const char **why);
 const lm_curand *lm_curand_open(const char **why);
 const lm_nvrtc *lm_nvrtc_open(const char **why);
 
+/* In a child of a fork since the driver was started: nothing of CUDA works there. */
+extern bool lm_driver_forked;
+
 #endif

@@ -1,0 +1,259 @@
+/* transfer.c -- bytes between host and device through a ring of pinned memory, waiting for the
+** stream, and the faults that kernels noted. Layer: kernels/cuda.
+**
+** The ring is some segments, filled one after the other by small transfers and pieces of large ones.
+** One that is full gets an event and is used again when the stream has passed it. A wait for the
+** stream frees all of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+enum { SEGMENTS = 4, LINE = 64 };
+#define SEGMENT_BYTES ((size_t)1 << 20)
+
+typedef struct {
+    char *p; /* NULL until first used; like event */
+    CUevent event;
+    bool pending; /* event says when it is free */
+} segment;
+
+struct lm_staging {
+    segment segments[SEGMENTS];
+    int current;
+    size_t used;     /* bytes of the current one */
+    lm_fault *found; /* pinned, LM_WATCHES + 1 */
+};
+
+luma_status lm_staging_open(luma_state *S, lm_cuda *c) {
+    void *p;
+    if (!c->staging) c->staging = calloc(1, sizeof *c->staging);
+    if (!c->staging) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    CUresult result = c->driver->cuMemAllocHost_v2(&p, (LM_WATCHES + 1) * sizeof(lm_fault));
+    LM_TRY(lm_cuda_check(S, c, result, "cuMemAllocHost"));
+    c->staging->found = p;
+    return LUMA_OK;
+}
+
+void lm_staging_close(lm_cuda *c) {
+    lm_staging *s = c->staging;
+    if (!s) return;
+    for (int i = 0; i < SEGMENTS; i++) {
+        if (s->segments[i].p) c->driver->cuMemFreeHost(s->segments[i].p);
+        if (s->segments[i].event) c->driver->cuEventDestroy_v2(s->segments[i].event);
+    }
+    if (s->found) c->driver->cuMemFreeHost(s->found);
+    memset(s, 0, sizeof *s);
+}
+
+/* ---- the ring ---- */
+
+/* The stream has been waited for: nothing in the ring is awaited. */
+static void ring_reset(lm_staging *s) {
+    for (int i = 0; i < SEGMENTS; i++)
+        s->segments[i].pending = false;
+    s->current = 0;
+    s->used = 0;
+}
+
+static luma_status segment_make(luma_state *S, lm_cuda *c, segment *g) {
+    void *p;
+    if (!g->event)
+        LM_TRY(lm_cuda_check(S, c, c->driver->cuEventCreate(&g->event, CU_EVENT_DISABLE_TIMING),
+                             "cuEventCreate"));
+    if (g->p) return LUMA_OK;
+    LM_TRY(lm_cuda_check(S, c, c->driver->cuMemAllocHost_v2(&p, SEGMENT_BYTES), "cuMemAllocHost"));
+    g->p = p;
+    return LUMA_OK;
+}
+
+/* From here on the stream says when the segment is free. */
+static luma_status segment_mark(luma_state *S, lm_cuda *c, segment *g) {
+    LM_TRY(lm_cuda_check(S, c, c->driver->cuEventRecord(g->event, c->stream), "cuEventRecord"));
+    g->pending = true;
+    return LUMA_OK;
+}
+
+static luma_status segment_wait(luma_state *S, lm_cuda *c, segment *g) {
+    if (!g->pending) return LUMA_OK;
+    LM_TRY(lm_cuda_check(S, c, c->driver->cuEventSynchronize(g->event), "cuEventSynchronize"));
+    g->pending = false;
+    return LUMA_OK;
+}
+
+/* Room in the ring for at least one line; *nbytes is at most what is wanted. */
+static luma_status ring_take(luma_state *S, lm_cuda *c, size_t wanted, char **p, size_t *nbytes) {
+    lm_staging *s = c->staging;
+    if (s->used == SEGMENT_BYTES) {
+        LM_TRY(segment_mark(S, c, &s->segments[s->current]));
+        s->current = (s->current + 1) % SEGMENTS;
+        s->used = 0;
+    }
+    segment *g = &s->segments[s->current];
+    LM_TRY(segment_make(S, c, g));
+    LM_TRY(segment_wait(S, c, g));
+    size_t room = SEGMENT_BYTES - s->used;
+    *nbytes = wanted < room ? wanted : room;
+    *p = g->p + s->used;
+    s->used += (*nbytes + LINE - 1) / LINE * LINE;
+    return LUMA_OK;
+}
+
+/* ---- faults ---- */
+
+lm_fault *lm_cuda_watch(lm_cuda *c, lm_op op, int ndim, const int64_t *shape) {
+    int i = c->watches < LM_WATCHES ? c->watches : LM_WATCHES;
+    c->watches = i + 1;
+    if (i < LM_WATCHES) {
+        lm_watch *w = &c->watch[i];
+        w->op = op;
+        w->ndim = ndim;
+        memcpy(w->shape, shape, (size_t)ndim * sizeof *shape);
+    }
+    return (lm_fault *)(uintptr_t)(c->faults + (size_t)i * sizeof(lm_fault));
+}
+
+/* Asks for the faults; they are there when the stream has been waited for. */
+static luma_status ask_faults(luma_state *S, lm_cuda *c) {
+    size_t nbytes = (size_t)c->watches * sizeof(lm_fault);
+    if (nbytes == 0) return LUMA_OK;
+    return lm_cuda_check(
+        S, c, c->driver->cuMemcpyDtoHAsync_v2(c->staging->found, c->faults, nbytes, c->stream),
+        "cuMemcpyDtoHAsync");
+}
+
+/* Position in row-major order as text " at [1, 2]", as far as the shape is known. */
+static luma_status raise_fault(luma_state *S, lm_cuda *c, const lm_fault *f, const lm_watch *w) {
+    lm_text text;
+    const char *place = "";
+    int64_t at = f->position, where[LUMA_MAX_DIMS];
+    if (w) {
+        for (int d = w->ndim - 1; d >= 0; d--) {
+            where[d] = w->shape[d] > 0 ? at % w->shape[d] : 0;
+            at /= w->shape[d] > 0 ? w->shape[d] : 1;
+        }
+        place = w->ndim > 0 ? lm_place_text(S, &text, w->ndim, where) : "";
+    }
+    return lm_fail(S, LUMA_ERR_INDEX, 0, "%s on %s: fault %d%s", lm_ops[f->op].name, c->name,
+                   f->code, place);
+}
+
+/* After the stream was waited for: raises the fault of the launch that was queued first. Faults stay
+** on the device until they were cleared there, so that none is lost. */
+static luma_status take_faults(luma_state *S, lm_cuda *c) {
+    int n = c->watches;
+    size_t nbytes = (size_t)n * sizeof(lm_fault);
+    const lm_fault *found = c->staging->found;
+    int first = 0;
+    while (first < n && found[first].code == LM_FAULT_NONE)
+        first++;
+    if (first < n)
+        LM_TRY(lm_cuda_check(S, c, c->driver->cuMemsetD8Async(c->faults, 0, nbytes, c->stream),
+                             "cuMemsetD8Async"));
+    c->watches = 0;
+    if (first == n) return LUMA_OK;
+    return raise_fault(S, c, &found[first], first < LM_WATCHES ? &c->watch[first] : NULL);
+}
+
+static luma_status wait_for_stream(luma_state *S, lm_cuda *c) {
+    LM_TRY(ask_faults(S, c));
+    LM_TRY(lm_cuda_check(S, c, c->driver->cuStreamSynchronize(c->stream), "cuStreamSynchronize"));
+    c->synchronisations++;
+    ring_reset(c->staging);
+    return take_faults(S, c);
+}
+
+luma_status lm_cuda_synchronize(luma_state *S, lm_device *d) {
+    lm_cuda *c = lm_cuda_of(d);
+    LM_TRY(lm_cuda_enter(S, c));
+    luma_status status = wait_for_stream(S, c);
+    lm_cuda_leave(c);
+    return status;
+}
+
+/* ---- transfers ---- */
+
+static luma_status upload(luma_state *S, lm_cuda *c, CUdeviceptr dst, const char *src,
+                          size_t nbytes) {
+    while (nbytes > 0) {
+        char *p;
+        size_t n;
+        if (lm_interrupted(S)) return lm_fail_interrupted(S);
+        LM_TRY(ring_take(S, c, nbytes, &p, &n));
+        memcpy(p, src, n);
+        LM_TRY(lm_cuda_check(S, c, c->driver->cuMemcpyHtoDAsync_v2(dst, p, n, c->stream),
+                             "cuMemcpyHtoDAsync"));
+        src += n;
+        dst += n;
+        nbytes -= n;
+    }
+    c->copies++;
+    return LUMA_OK;
+}
+
+luma_status lm_cuda_upload(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes) {
+    lm_cuda *c = lm_cuda_of(d);
+    LM_TRY(lm_cuda_enter(S, c));
+    luma_status status = upload(S, c, (CUdeviceptr)(uintptr_t)dst, src, nbytes);
+    lm_cuda_leave(c);
+    return status;
+}
+
+/* One wait for everything. */
+static luma_status download_small(luma_state *S, lm_cuda *c, char *dst, CUdeviceptr src,
+                                  size_t nbytes) {
+    lm_staging *s = c->staging;
+    if (nbytes > SEGMENT_BYTES - s->used) s->used = SEGMENT_BYTES;
+    char *p;
+    size_t n;
+    LM_TRY(ring_take(S, c, nbytes, &p, &n));
+    LM_TRY(lm_cuda_check(S, c, c->driver->cuMemcpyDtoHAsync_v2(p, src, nbytes, c->stream),
+                         "cuMemcpyDtoHAsync"));
+    LM_TRY(wait_for_stream(S, c));
+    memcpy(dst, p, nbytes);
+    return LUMA_OK;
+}
+
+/* Piece k passes through segment k % SEGMENTS; the device copies ahead of the host. */
+static luma_status download_large(luma_state *S, lm_cuda *c, char *dst, CUdeviceptr src,
+                                  size_t nbytes) {
+    size_t pieces = (nbytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES;
+    for (size_t k = 0; k < pieces + SEGMENTS; k++) {
+        segment *g = &c->staging->segments[k % SEGMENTS];
+        size_t last = nbytes - (pieces - 1) * SEGMENT_BYTES;
+        if (lm_interrupted(S)) return lm_fail_interrupted(S);
+        if (k >= SEGMENTS) {
+            size_t done = k - SEGMENTS;
+            if (done >= pieces) continue;
+            LM_TRY(segment_wait(S, c, g));
+            memcpy(dst + done * SEGMENT_BYTES, g->p, done == pieces - 1 ? last : SEGMENT_BYTES);
+        }
+        if (k >= pieces) continue;
+        LM_TRY(segment_make(S, c, g));
+        LM_TRY(lm_cuda_check(S, c,
+                             c->driver->cuMemcpyDtoHAsync_v2(g->p, src + k * SEGMENT_BYTES,
+                                                             k == pieces - 1 ? last : SEGMENT_BYTES,
+                                                             c->stream),
+                             "cuMemcpyDtoHAsync"));
+        LM_TRY(segment_mark(S, c, g));
+    }
+    return LUMA_OK;
+}
+
+luma_status lm_cuda_download(luma_state *S, lm_device *d, void *dst, const void *src,
+                             size_t nbytes) {
+    lm_cuda *c = lm_cuda_of(d);
+    CUdeviceptr from = (CUdeviceptr)(uintptr_t)src;
+    if (nbytes == 0) return LUMA_OK;
+    LM_TRY(lm_cuda_enter(S, c));
+    luma_status status;
+    if (nbytes <= SEGMENT_BYTES) {
+        status = download_small(S, c, dst, from, nbytes);
+    } else {
+        status = wait_for_stream(S, c);
+        if (status == LUMA_OK) status = download_large(S, c, dst, from, nbytes);
+    }
+    if (status == LUMA_OK) c->copies++;
+    lm_cuda_leave(c);
+    return status;
+}
