@@ -1,6 +1,7 @@
-# Writes the Lua files of a folder as C arrays: cmake -DFOLDER=lua/luma -DOUTPUT=x.c -P embed.cmake
+# Writes the Lua files of a folder as a C array:
+# cmake -DFOLDER=lua/luma -DARRAY=lm_lua_files -DOUTPUT=x.c -P embed.cmake
 file(GLOB files ${FOLDER}/*.lua)
-set(text "#include \"lua_files.h\"\n")
+set(text "#include \"lua_files.h\"\nextern const lm_lua_file ${ARRAY}[];\n")
 set(rows "")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME_WE)
@@ -10,5 +11,5 @@ foreach(file IN LISTS files)
   string(APPEND text "static const unsigned char text_${name}[] = {\n${bytes}0};\n")
   string(APPEND rows "    {\"${name}\", text_${name}, sizeof text_${name} - 1},\n")
 endforeach()
-string(APPEND text "const lm_lua_file lm_lua_files[] = {\n${rows}    {NULL, NULL, 0},\n};\n")
+string(APPEND text "const lm_lua_file ${ARRAY}[] = {\n${rows}    {NULL, NULL, 0},\n};\n")
 file(WRITE ${OUTPUT} "${text}")

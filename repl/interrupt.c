@@ -1,15 +1,18 @@
 /* interrupt.c -- Ctrl-C stops Lua code by a hook and tensor operations by the flag that they poll.
-** The first press raises one error where the program is, which pcall can catch. A second press
-** during the same chunk raises in every frame until the chunk has ended; the fourth ends the
-** process, for C functions that never look. Layer: repl. */
+** The first press raises one error where the program is, which pcall can catch. A further press
+** during the same chunk raises in every frame until the chunk has ended; when none has had an effect
+** for a second, as in a C function that never looks, it ends the process. Layer: repl. */
 #include "interrupt.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include <lauxlib.h>
 
 #include "luma_lua.h"
+
+#define PATIENCE 1.0 /* seconds */
 
 /* Coroutines that are being resumed, innermost first; each frame lives on the C stack of the call
 ** that resumes. A hook counts for one coroutine only, so the handler sets one on each. */
@@ -22,11 +25,14 @@ static frame main_frame;
 static frame *volatile innermost = &main_frame;
 static volatile int flag;
 static volatile sig_atomic_t presses;
+static volatile sig_atomic_t unheard; /* a press that no hook and no operation has noticed yet */
+static struct timespec unheard_since;
 static pthread_t main_thread;
 
 static void stop_hook(lua_State *L, lua_Debug *ar) {
     (void)ar;
     bool forced = presses > 1;
+    unheard = 0;
     if (!forced) lua_sethook(L, NULL, 0, 0);
     /* Whoever raised the error first has lowered the flag: one press, one error. */
     if (!forced && !flag) return;
@@ -37,13 +43,21 @@ static void stop_hook(lua_State *L, lua_Debug *ar) {
     lua_error(L);
 }
 
+static double seconds_between(const struct timespec *a, const struct timespec *b) {
+    return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
+}
+
 static void on_signal(int number) {
     if (!pthread_equal(pthread_self(), main_thread)) {
         pthread_kill(main_thread, number);
         return;
     }
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (unheard && flag && seconds_between(&unheard_since, &now) >= PATIENCE) interrupt_exit();
+    if (!unheard || !flag) unheard_since = now;
+    unheard = 1;
     presses = presses + 1;
-    if (presses > 3) interrupt_exit();
     flag = 1;
     for (frame *f = innermost; f; f = f->outer)
         lua_sethook(f->L, stop_hook, LUA_MASKCOUNT, 1);
@@ -51,6 +65,7 @@ static void on_signal(int number) {
 
 void interrupt_clear(void) {
     presses = 0;
+    unheard = 0;
     flag = 0;
     lua_sethook(main_frame.L, NULL, 0, 0);
 }

@@ -1,40 +1,33 @@
-/* prompt.c -- reading, running and printing line by line. A chunk goes on over as many lines as it
-** needs; the value of an expression is printed; `?name` asks for help. Layer: repl. */
+/* prompt.c -- what the prompt, which is written in Lua (repl/lua/prompt.lua), needs of C: lines from
+** a terminal or a file, calls that Ctrl-C and errors end, the history's file. Layer: repl. */
 #include "prompt.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lauxlib.h>
 
+#include "editor.h"
 #include "interrupt.h"
+#include "lua_files.h"
 #include "luma.h"
 #include "run.h"
 
-typedef enum { LINE_READ, LINE_INTERRUPTED, LINE_END } line_status;
+extern const lm_lua_file repl_files[];
 
-static bool at_terminal;
+static bool at_terminal, editing;
 
-static const char *prompt_text(lua_State *L, bool first) {
-    const char *text = NULL;
-    if (lua_getglobal(L, first ? "_PROMPT" : "_PROMPT2") != LUA_TNIL)
-        text = luaL_tolstring(L, -1, NULL);
-    else
-        text = lua_pushstring(L, first ? "> " : ">> ");
-    lua_remove(L, -2);
-    return text;
-}
+/* ---- lines ---- */
 
-/* Pushes one line without its newline. */
-static line_status read_line(lua_State *L, bool first) {
-    interrupt_clear();
+static editor_status read_plain(lua_State *L, const char *prompt) {
     if (at_terminal) {
-        fputs(prompt_text(L, first), stdout);
+        fputs(prompt, stdout);
         fflush(stdout);
-        lua_pop(L, 1);
     }
     luaL_Buffer buffer;
     luaL_buffinit(L, &buffer);
@@ -45,136 +38,145 @@ static line_status read_line(lua_State *L, bool first) {
     luaL_pushresult(&buffer);
     if (failed && errno == EINTR) {
         clearerr(stdin);
-        lua_pop(L, 1);
         fputc('\n', stdout);
-        return LINE_INTERRUPTED;
+        return EDITOR_INTERRUPTED;
     }
-    if (c == EOF && lua_rawlen(L, -1) == 0) {
-        lua_pop(L, 1);
-        return LINE_END;
-    }
-    return LINE_READ;
+    return c == EOF && lua_rawlen(L, -1) == 0 ? EDITOR_END : EDITOR_LINE;
 }
 
-/* Whether the message on top says that the chunk only lacks more text. */
-static bool is_incomplete(lua_State *L, int status) {
-    static const char mark[] = "<eof>";
-    size_t length;
-    const char *message = lua_tolstring(L, -1, &length);
-    return status == LUA_ERRSYNTAX && length >= sizeof mark - 1 &&
-           strcmp(message + length - (sizeof mark - 1), mark) == 0;
+/* read(prompt): a line; nil and true when Ctrl-C gave it up; nil at the end */
+static int host_read(lua_State *L) {
+    const char *prompt = luaL_checkstring(L, 1);
+    interrupt_clear();
+    editor_status status = editing ? editor_read(L, prompt) : read_plain(L, prompt);
+    interrupt_clear(); /* a press here gives up the line and nothing else */
+    if (status == EDITOR_LINE) return 1;
+    lua_pushnil(L);
+    lua_pushboolean(L, status == EDITOR_INTERRUPTED);
+    return 2;
 }
 
-/* Replaces the text on top by its function, or by the message. */
-static int load_text(lua_State *L, bool *incomplete) {
-    size_t length;
-    lua_pushliteral(L, "return ");
-    lua_pushvalue(L, -2);
-    lua_concat(L, 2);
-    const char *text = lua_tolstring(L, -1, &length);
-    int status = luaL_loadbuffer(L, text, length, "=stdin");
-    *incomplete = is_incomplete(L, status);
-    if (status != LUA_OK) {
-        lua_pop(L, 1);
-        text = lua_tolstring(L, -2, &length);
-        status = luaL_loadbuffer(L, text, length, "=stdin");
-        *incomplete = status != LUA_OK && (*incomplete || is_incomplete(L, status));
-    }
-    lua_replace(L, -3);
-    lua_pop(L, 1);
-    return status;
+static int host_remember(lua_State *L) {
+    const char *line = luaL_checkstring(L, 1);
+    if (editing) editor_remember(line);
+    return 0;
 }
 
-/* Pushes a function of the luma module, whatever the global is now. */
-static void push_luma(lua_State *L, const char *name) {
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "luma");
-    lua_getfield(L, -1, name);
-    lua_replace(L, -3);
-    lua_pop(L, 1);
-}
+/* ---- calls ---- */
 
-/* Replaces "?name", all there is on the stack, by the call that returns the help. */
-static void push_help_call(lua_State *L) {
-    const char *name = lua_tostring(L, 1) + 1;
-    name += strspn(name, " \t");
-    size_t length = strcspn(name, " \t\r");
-    push_luma(L, "help");
-    if (length > 0)
-        lua_pushlstring(L, name, length);
-    else
-        lua_pushnil(L);
-    lua_remove(L, 1);
-}
-
-/* Leaves a function, and perhaps its argument, on the empty stack; or an error message. */
-static line_status read_chunk(lua_State *L, int *status) {
-    line_status line = read_line(L, true);
-    if (line != LINE_READ) return line;
-    if (lua_tostring(L, -1)[0] == '?') {
-        push_help_call(L);
-        return line;
-    }
-    for (;;) {
-        bool incomplete;
-        lua_pushvalue(L, -1);
-        *status = load_text(L, &incomplete);
-        line = incomplete ? read_line(L, false) : LINE_END;
-        if (line == LINE_INTERRUPTED) return line;
-        if (line == LINE_END) break;
-        lua_remove(L, -2);
-        lua_pushliteral(L, "\n");
-        lua_insert(L, -2);
-        lua_concat(L, 3);
-    }
-    lua_remove(L, -2);
-    return LINE_READ;
-}
-
-/* Replaces a table that does not say how it prints by text of what is in it. */
-static void show_table(lua_State *L, int i) {
-    if (!lua_istable(L, i)) return;
-    if (luaL_getmetafield(L, i, "__tostring") != LUA_TNIL) {
-        lua_pop(L, 1);
-        return;
-    }
-    push_luma(L, "show");
-    lua_pushvalue(L, i);
-    if (run_report(L, run_call(L, 1, 1)) == LUA_OK) lua_replace(L, i);
-}
-
-static void print_results(lua_State *L) {
+/* call(f, ...): true and the results, or false and the message with a traceback that ends where f
+** began */
+static int host_call(lua_State *L) {
     int n = lua_gettop(L);
-    if (n == 0) return;
-    luaL_checkstack(L, LUA_MINSTACK, "too many results to print");
-    for (int i = 1; i <= n; i++)
-        show_table(L, i);
-    lua_getglobal(L, "print");
+    int status = run_call(L, n - 1, LUA_MULTRET);
+    lua_pushboolean(L, status == LUA_OK);
     lua_insert(L, 1);
-    run_report(L, run_call(L, n, 0));
+    return lua_gettop(L);
+}
+
+/* make_folder(path): the folder and those above it; says whether it is there */
+static int host_make_folder(lua_State *L) {
+    size_t n;
+    const char *path = luaL_checklstring(L, 1, &n);
+    char *part = lua_newuserdatauv(L, n + 1, 0);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i] != '\0') continue;
+        char c = part[i];
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) return 0;
+        part[i] = c;
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* names(folder): the entries; nothing when it cannot be read */
+static int host_names(lua_State *L) {
+    DIR *folder = opendir(luaL_checkstring(L, 1));
+    if (!folder) return 0;
+    lua_newtable(L);
+    int n = 0;
+    for (struct dirent *e; n < 10000 && (e = readdir(folder));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        lua_pushstring(L, e->d_name);
+        lua_rawseti(L, -2, ++n);
+    }
+    closedir(folder);
+    return 1;
+}
+
+/* exists(path): "file", "folder" or nil */
+static int host_exists(lua_State *L) {
+    struct stat info;
+    if (stat(luaL_checkstring(L, 1), &info) != 0) return 0;
+    lua_pushstring(L, S_ISDIR(info.st_mode) ? "folder" : "file");
+    return 1;
+}
+
+static const lm_lua_file *find_file(const lm_lua_file *f, const char *name) {
+    while (f->name && strcmp(f->name, name) != 0)
+        f++;
+    return f->name ? f : NULL;
+}
+
+/* file(name): the compiled chunk of repl/lua/<name>.lua, or of lua/luma/<name>.lua */
+static int host_file(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    const lm_lua_file *f = find_file(repl_files, name);
+    if (!f) f = find_file(lm_lua_files, name);
+    if (!f) return luaL_error(L, "no file '%s' in the program", name);
+    lua_pushfstring(L, "=luma/%s.lua", name);
+    if (luaL_loadbufferx(L, (const char *)f->text, f->size, lua_tostring(L, -1), "t") != LUA_OK)
+        return lua_error(L);
+    return 1;
+}
+
+/* ---- the loop ---- */
+
+static void push_loaded(lua_State *L, const char *name) {
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+}
+
+/* Pushes the function step() of prompt.lua, made with the table of functions above. */
+static int open_prompt(lua_State *L) {
+    static const luaL_Reg functions[] = {{"read", host_read},     {"remember", host_remember},
+                                         {"call", host_call},     {"names", host_names},
+                                         {"exists", host_exists}, {"make_folder", host_make_folder},
+                                         {"file", host_file},     {NULL, NULL}};
+    lua_settop(L, 0);
+    lua_pushcfunction(L, host_file);
+    lua_pushliteral(L, "prompt");
+    lua_call(L, 1, 1);
+    push_loaded(L, "luma");
+    luaL_newlib(L, functions);
+    lua_pushboolean(L, at_terminal);
+    lua_setfield(L, -2, "terminal");
+    lua_pushliteral(L, "luma " LUMA_VERSION " (" LUA_RELEASE ")");
+    lua_setfield(L, -2, "version");
+    lua_call(L, 2, 2);
+    if (at_terminal) editing = editor_open(L);
+    lua_settop(L, 1);
+    return 1;
 }
 
 void prompt_loop(lua_State *L) {
     const char *program = run_program;
     run_program = NULL;
     at_terminal = isatty(STDIN_FILENO) != 0;
-    if (at_terminal)
-        printf("luma %s (%s)   ?name explains an operation, Ctrl-D ends\n", LUMA_VERSION,
-               LUA_RELEASE);
-    for (;;) {
-        int status = LUA_OK;
-        lua_settop(L, 0);
-        line_status line = read_chunk(L, &status);
-        if (line == LINE_END) break;
-        if (line == LINE_INTERRUPTED) continue;
-        if (status == LUA_OK) status = run_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-        if (status == LUA_OK)
-            print_results(L);
-        else
-            run_report(L, status);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, open_prompt);
+    bool more = run_report(L, run_call(L, 0, 1)) == LUA_OK;
+    while (more) { /* an error in here is Ctrl-C between a line's end and the next prompt */
+        lua_pushvalue(L, 1);
+        int status = run_call(L, 0, 1);
+        more = status != LUA_OK || lua_toboolean(L, -1);
+        run_report(L, status);
+        lua_settop(L, 1);
         fflush(stdout);
     }
     lua_settop(L, 0);
-    if (at_terminal) fputc('\n', stdout);
     run_program = program;
 }

@@ -10,6 +10,33 @@
 
 const char *run_program = "luma";
 
+static int depth; /* levels of the stack below the call that runs */
+
+static int count_levels(lua_State *L) {
+    lua_Debug ar;
+    int n = 0;
+    while (lua_getstack(L, n, &ar))
+        n++;
+    return n;
+}
+
+/* Cuts the last n lines off the traceback on top; and all of it when only the chunk itself and the C
+** function it called would be left, which the message names already. */
+static void cut_traceback(lua_State *L, const char *message, int n) {
+    size_t length;
+    const char *text = lua_tolstring(L, -1, &length);
+    size_t from = strlen(message);
+    while (n > 0 && length > from) {
+        if (text[--length] == '\n') n--;
+    }
+    int lines = 0, ours = 0; /* frames and the heading; those of C */
+    for (size_t i = from; i + 2 < length; i++) {
+        lines += text[i] == '\n';
+        ours += strncmp(text + i, "\n\t[C]", 5) == 0;
+    }
+    lua_pushlstring(L, text, lines - ours > 2 ? length : from);
+}
+
 static int add_traceback(lua_State *L) {
     const char *message = lua_tostring(L, 1);
     if (!message) {
@@ -17,6 +44,7 @@ static int add_traceback(lua_State *L) {
         message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
     }
     luaL_traceback(L, L, message, 1);
+    if (!run_program) cut_traceback(L, message, depth);
     return 1;
 }
 
@@ -25,7 +53,10 @@ int run_call(lua_State *L, int nargs, int nresults) {
     lua_pushcfunction(L, add_traceback);
     lua_insert(L, base);
     interrupt_clear();
+    int outer = depth;
+    depth = count_levels(L);
     int status = lua_pcall(L, nargs, nresults, base);
+    depth = outer;
     lua_remove(L, base);
     return status;
 }

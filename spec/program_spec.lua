@@ -119,9 +119,9 @@ describe("the luma program", function()
 
     it("goes on after errors at the prompt", function()
         local output, status = run({"-i"},
-            "x = 1\nerror 'e1'\n)\nerror {}\nx\nluma.zeros(2):nosuch()\nx\n")
+            "x = 1\nfunction f() error 'e1' end\nf()\n)\nerror {}\nx\nluma.zeros(2):nosuch()\nx\n")
         assert.equal(0, status)
-        assert.matches("e1\nstack traceback:", output)
+        assert.matches("e1\nstack traceback:\n[^\n]*\n[^\n]*'f'\n", output)
         assert.matches("unexpected symbol near '%)'", output)
         assert.matches("error object is a table value", output)
         assert.matches("\n1\n.*\n1\n$", output)

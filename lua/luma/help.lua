@@ -1,6 +1,7 @@
 -- help.lua -- luma.help: what the registry of operations says, as text. Layer: lua, on the public
 -- module.
-local luma = ...
+local luma, part = ...
+local nearest = part("nearest")
 
 local KINDS = { -- rows of the registry in the order they are listed
     {"make", "construction"}, {"unary", "of one tensor"}, {"unary_p", "with numbers"},
@@ -42,6 +43,7 @@ local OTHERS = {
     {"save", "save(path, x | {name = x} [, {compressed =, metadata =}])",
         "Writes .npy, .npz or .safetensors, as the path ends."},
     {"help", "help([name | function])", "Text about an operation; without argument, a list."},
+    {"help_search", "help_search(words)", "Operations whose name or sentence has all the words."},
     {"show", "show(value)", "Text of any value, tables with what is in them."},
     {"set_print", "set_print{precision =, threshold =, edge =, width =}",
         "How tensors print; returns the settings before."},
@@ -133,40 +135,6 @@ local function overview()
     return table.concat(lines, "\n")
 end
 
--- ---- nearest names ----
-
--- How many letters must change, be added or left out to turn a into b.
-local function distance(a, b)
-    local row = {}
-    for j = 0, #b do row[j] = j end
-    for i = 1, #a do
-        local diagonal = row[0]
-        row[0] = i
-        for j = 1, #b do
-            local change = diagonal + (a:byte(i) == b:byte(j) and 0 or 1)
-            diagonal = row[j]
-            row[j] = math.min(change, row[j] + 1, row[j - 1] + 1)
-        end
-    end
-    return row[#b]
-end
-
-local function nearest(name, known)
-    local list = {}
-    for _, other in ipairs(known) do
-        local d = distance(name, other)
-        local part = #name > 2 and other:find(name, 1, true)
-        if part or d <= math.max(1, #name // 3) then list[#list + 1] = {d, other} end
-    end
-    table.sort(list, function(a, b)
-        if a[1] == b[1] then return a[2] < b[2] end
-        return a[1] < b[1]
-    end)
-    local names = {}
-    for i = 1, math.min(3, #list) do names[i] = list[i][2] end
-    return names
-end
-
 -- ---- the module ----
 
 -- Every known name with its text made on demand, and the names in order.
@@ -191,6 +159,22 @@ local function name_of_function(f)
 end
 
 local M = {}
+
+-- Every operation whose name or sentence has all the words, one line each.
+function M.search(words)
+    local lines = {}
+    for _, name in ipairs(names) do
+        local text = texts[name]()
+        local sentence = text:match("\n%s*([^\n]*)") or ""
+        local searched, found = (name .. " " .. sentence):lower(), true
+        for word in words:lower():gmatch("%S+") do
+            found = found and searched:find(word, 1, true) ~= nil
+        end
+        if found then lines[#lines + 1] = ("%-18s %s"):format(name, sentence) end
+    end
+    if #lines == 0 then return ("nothing about '%s'"):format(words) end
+    return table.concat(lines, "\n")
+end
 
 function M.help(what)
     if what == nil then return overview() end

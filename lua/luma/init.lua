@@ -3,8 +3,9 @@
 local luma, tensor_meta, load = ...
 
 local parts = {}
-local function part(name)
-    parts[name] = parts[name] or load(name)(luma)
+local part
+function part(name)
+    parts[name] = parts[name] or load(name)(luma, part)
     return parts[name]
 end
 
@@ -18,3 +19,6 @@ function luma.set_print(options) return part("print").set_print(options) end
 
 -- Text about an operation, given by name or as the function; without argument, what there is.
 function luma.help(what) return part("help").help(what) end
+
+-- One line for each operation whose name or sentence has all the words.
+function luma.help_search(words) return part("help").search(words) end

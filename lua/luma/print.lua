@@ -215,15 +215,19 @@ local function sorted_keys(t)
     return keys
 end
 
+local MOST_ITEMS = 60 -- of a table
+
 local function show_table(t, seen, indent)
     if seen[t] or #indent > 12 then return tostring(t) end
     seen[t] = true
     local inner = indent .. "  "
-    local items = {}
-    for i = 1, rawlen(t) do items[i] = show(rawget(t, i), seen, inner) end
-    for _, k in ipairs(sorted_keys(t)) do
-        items[#items + 1] = key_text(k) .. " = " .. show(rawget(t, k), seen, inner)
+    local items, keys = {}, sorted_keys(t)
+    local total = rawlen(t) + #keys
+    for i = 1, math.min(rawlen(t), MOST_ITEMS) do items[i] = show(rawget(t, i), seen, inner) end
+    for i = 1, math.min(#keys, MOST_ITEMS - #items) do
+        items[#items + 1] = key_text(keys[i]) .. " = " .. show(rawget(t, keys[i]), seen, inner)
     end
+    if #items < total then items[#items + 1] = ("... %d more"):format(total - #items) end
     seen[t] = nil
     local line = "{" .. table.concat(items, ", ") .. "}"
     if #indent + #line <= line_width() and not line:find("\n", 1, true) then return line end

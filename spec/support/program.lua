@@ -9,6 +9,7 @@ local function interpreter()
 end
 
 M.path = interpreter()
+M.absolute_path = M.path:sub(1, 1) == "/" and M.path or os.getenv("PWD") .. "/" .. M.path
 M.is_luma = M.path:find("luma$") ~= nil
 
 function M.quote(text)
