@@ -102,4 +102,33 @@ typedef struct {
     int64_t c_stride[LM_WALK_DIMS]; /* bytes */
 } lm_args_gemm_sum;
 
+/* How the threads of a block share lines (the elements behind one result, or along one scan): 2^lanes
+** threads work on a line, 2^apart threads lie from one to the next. All lanes of a line are in one
+** warp, or lanes + apart is the whole block. */
+typedef struct {
+    uint32_t lanes, apart;
+} lm_lanes;
+
+/* A reduction: one line of `reduced` for each place of `kept`. Strides in bytes. */
+typedef struct {
+    const void *x;
+    void *out;       /* of argmax and such: values, or NULL */
+    void *positions; /* int64, or NULL */
+    /* Where lines are cut into chunks: per line and chunk a word of 8 bytes, then as many second
+    ** words. NULL: results go to out. */
+    void *parts;
+    int64_t chunk, chunks;
+    lm_lanes group;
+    int32_t vectors; /* a line lies without gaps */
+    int32_t least;   /* the least is wanted, not the greatest; all, not any */
+    int32_t op;      /* LM_MEAN, LM_VAR or LM_STD */
+    int32_t out_dtype;
+    int64_t index_base;
+    double freedom; /* what squares are divided by */
+    lm_walk kept, reduced;
+    int64_t kept_x[LM_WALK_DIMS], kept_out[LM_WALK_DIMS], kept_positions[LM_WALK_DIMS];
+    int64_t reduced_x[LM_WALK_DIMS];
+} lm_args_reduce;
+enum { LM_MEAN, LM_VAR, LM_STD };
+
 #endif

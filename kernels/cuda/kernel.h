@@ -45,6 +45,16 @@
 
 /* ---- walking ---- */
 
+/* Before a loop whose rounds are a small constant: arrays that it indexes stay in registers. And
+** before one that is short or seldom runs, of which one copy is enough. */
+#if defined(__CUDACC__)
+#define LM_UNROLL _Pragma("unroll")
+#define LM_NO_UNROLL _Pragma("unroll 1")
+#else
+#define LM_UNROLL
+#define LM_NO_UNROLL
+#endif
+
 /* All threads of the grid over 0 .. n-1. */
 #define LM_EACH(i, n)                                                                              \
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                      \
@@ -67,6 +77,7 @@ LM_FN uint32_t lm_divide(uint32_t n, uint32_t multiplier, uint32_t shift) {
         int64_t offset_ = 0;                                                                       \
         if ((walk).wide) {                                                                         \
             int64_t rest_ = (i);                                                                   \
+            LM_NO_UNROLL                                                                           \
             for (int d_ = (walk).ndim - 1; d_ > 0; d_--) {                                         \
                 int64_t q_ = rest_ / (walk).wide_size[d_];                                         \
                 offset_ += (rest_ - q_ * (walk).wide_size[d_]) * (stride)[d_];                     \
@@ -76,6 +87,7 @@ LM_FN uint32_t lm_divide(uint32_t n, uint32_t multiplier, uint32_t shift) {
         } else {                                                                                   \
             uint32_t rest_ = (uint32_t)(i);                                                        \
             int32_t o_ = 0;                                                                        \
+            LM_NO_UNROLL                                                                           \
             for (int d_ = (walk).ndim - 1; d_ > 0; d_--) {                                         \
                 uint32_t q_ = lm_divide(rest_, (walk).size[d_].multiplier, (walk).size[d_].shift); \
                 o_ += (int32_t)(rest_ - q_ * (walk).size[d_].divisor) * (int32_t)(stride)[d_];     \

@@ -1,0 +1,132 @@
+/* moments.cu -- means, variances and logarithms of sums of exponentials of one dtype: two passes
+** over a line or a chunk of it, in double. */
+#include "cuda/fold.h"
+
+LM_GROUP(sum, double, LM_SUM_OF)
+
+/* NaN wins. */
+LM_FN double greater(double a, double b) {
+    double m = a > b ? a : b;
+    return a != a ? a : m;
+}
+LM_GROUP(maximum, double, greater)
+
+/* ---- mean, var, std ---- */
+
+LM_FN void add(lm_fold *f, LM_C v, int64_t i) {
+    (void)i;
+    f->real += (double)v;
+}
+
+LM_FN void add_square(lm_fold *f, LM_C v, int64_t i) {
+    (void)i;
+    double d = (double)v - f->shift;
+    f->real += d * d;
+}
+
+LM_FN double moment(const lm_args_reduce *a, double sum, double squares) {
+    if (a->op == LM_MEAN) return sum / (double)a->reduced.n;
+    double var = squares / a->freedom;
+    return a->op == LM_VAR ? var : sqrt(var);
+}
+
+LM_TYPED(moments) {
+    LM_EACH_BASE(base, a.group, a.kept.n) {
+        lm_place p = lm_place_of(&a, base);
+        lm_fold f;
+        f.real = 0;
+        lm_fold_line(&a, p, &f, add);
+        double sum = lm_group_sum(f.real, a.group);
+        f.real = 0;
+        if (a.op != LM_MEAN) {
+            f.shift = sum / (double)(p.end - p.begin);
+            lm_fold_line(&a, p, &f, add_square);
+            f.real = lm_group_sum(f.real, a.group);
+        }
+        if (!p.tells) continue;
+        if (a.parts) {
+            ((double *)a.parts)[p.part] = sum;
+            LM_SECOND_REALS(a)[p.part] = f.real;
+        } else {
+            lm_store_result(&a, p, moment(&a, sum, f.real));
+        }
+    }
+}
+
+/* The squares of a chunk are those around its own mean. */
+LM_TYPED(join_moments) {
+    LM_EACH_BASE(base, a.group, a.kept.n) {
+        lm_place p = lm_place_of(&a, base);
+        double sum = 0, squares = 0;
+        LM_EACH_PART(i, a, p) {
+            sum += ((const double *)a.parts)[i];
+        }
+        sum = lm_group_sum(sum, a.group);
+        if (a.op != LM_MEAN) {
+            double mean = sum / (double)a.reduced.n;
+            LM_EACH_PART(i, a, p) {
+                int64_t from = (i - p.line * a.chunks) * a.chunk, left = a.reduced.n - from;
+                double n = (double)(left < a.chunk ? left : a.chunk);
+                double d = ((const double *)a.parts)[i] / n - mean;
+                squares += LM_SECOND_REALS(a)[i] + n * (d * d);
+            }
+            squares = lm_group_sum(squares, a.group);
+        }
+        if (p.tells) lm_store_result(&a, p, moment(&a, sum, squares));
+    }
+}
+
+/* ---- logsumexp ---- */
+
+LM_FN void look(lm_fold *f, LM_C v, int64_t i) {
+    (void)i;
+    f->shift = greater(f->shift, (double)v);
+}
+
+LM_FN void add_exp(lm_fold *f, LM_C v, int64_t i) {
+    (void)i;
+    f->real += (double)LM_OF(lm_exp_, LM_REAL)((lm_real)v - (lm_real)f->shift);
+}
+
+/* An infinite or undefined greatest is the result. */
+LM_FN double logarithm(double greatest, double sum) {
+    return greatest - greatest == 0 ? greatest + lm_log_f64(sum) : greatest;
+}
+
+LM_TYPED(logsumexp) {
+    LM_EACH_BASE(base, a.group, a.kept.n) {
+        lm_place p = lm_place_of(&a, base);
+        lm_fold f;
+        f.real = 0;
+        f.shift = -(double)INFINITY;
+        lm_fold_line(&a, p, &f, look);
+        f.shift = lm_group_maximum(f.shift, a.group);
+        lm_fold_line(&a, p, &f, add_exp);
+        f.real = lm_group_sum(f.real, a.group);
+        if (!p.tells) continue;
+        if (a.parts) {
+            ((double *)a.parts)[p.part] = f.shift;
+            LM_SECOND_REALS(a)[p.part] = f.real;
+        } else {
+            lm_store_result(&a, p, logarithm(f.shift, f.real));
+        }
+    }
+}
+
+LM_TYPED(join_logsumexp) {
+    LM_EACH_BASE(base, a.group, a.kept.n) {
+        lm_place p = lm_place_of(&a, base);
+        double greatest = -(double)INFINITY, sum = 0;
+        LM_EACH_PART(i, a, p) {
+            greatest = greater(greatest, ((const double *)a.parts)[i]);
+        }
+        greatest = lm_group_maximum(greatest, a.group);
+        LM_EACH_PART(i, a, p) {
+            double own = ((const double *)a.parts)[i];
+            /* -inf: the chunk adds nothing, though its sum is undefined */
+            sum += own > -(double)INFINITY ? LM_SECOND_REALS(a)[i] * lm_exp_f64(own - greatest) : 0;
+        }
+        sum = lm_group_sum(sum, a.group);
+        if (p.tells) lm_store_result(&a, p, logarithm(greatest, sum));
+    }
+}
