@@ -4,7 +4,7 @@
 
 #include "binding.h"
 #include "cpu/cpu.h"
-#include "cuda/cuda.h"
+#include "cuda/info.h"
 
 static const char ctx_key, meta_key;
 

@@ -1,6 +1,7 @@
 -- The examples of MANUAL.md and README.md: each ```lua block is run, and what follows --> in it is
 -- what it prints. Positions before error messages are left out.
 local luma = require "luma"
+local device = require "spec.support.device"
 
 local function blocks_of(path)
     local file = assert(io.open(path))
@@ -20,7 +21,7 @@ local function expected_of(block)
         local shown = line:match("%-%-> (.*)$")
         if shown then lines[#lines + 1] = shown end
     end
-    return table.concat(lines, "\n")
+    return device.text(table.concat(lines, "\n"))
 end
 
 local function output_of(block, name)

@@ -1,5 +1,7 @@
 -- Printing: braces that paste back, exact integers, floats to four digits, elision, width.
 local luma = require "luma"
+local device = require "spec.support.device"
+local on = device.text
 
 local nan, inf = 0 / 0, math.huge
 local FLOATS = {"float8_e4m3", "float16", "bfloat16", "float32", "float64"}
@@ -39,20 +41,20 @@ describe("tostring", function()
     after_each(function() luma.set_print(before) end)
 
     it("shows braces, then dtype, shape and device", function()
-        assert.equal("{1.0, 2.5, -3.0}\n[float32 3 cpu]", tostring(luma.tensor{1, 2.5, -3}))
-        assert.equal("{{1.0, 2.0},\n {3.0, 4.0}}\n[float32 2x2 cpu]",
+        assert.equal(on("{1.0, 2.5, -3.0}\n[float32 3 cpu]"), tostring(luma.tensor{1, 2.5, -3}))
+        assert.equal(on("{{1.0, 2.0},\n {3.0, 4.0}}\n[float32 2x2 cpu]"),
             tostring(luma.tensor{{1, 2}, {3, 4}}))
-        assert.equal("{{{1, 2},\n  {3, 4}},\n\n {{5, 6},\n  {7, 8}}}\n[int64 2x2x2 cpu]",
+        assert.equal(on("{{{1, 2},\n  {3, 4}},\n\n {{5, 6},\n  {7, 8}}}\n[int64 2x2x2 cpu]"),
             tostring(luma.tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}, "int64")))
-        assert.equal("{true, false}\n[bool 2 cpu]", tostring(luma.tensor{true, false}))
+        assert.equal(on("{true, false}\n[bool 2 cpu]"), tostring(luma.tensor{true, false}))
     end)
 
     it("aligns columns", function()
-        assert.equal("{{  1.00,  -2.00},\n {  3.25, 400.00}}\n[float32 2x2 cpu]",
+        assert.equal(on("{{  1.00,  -2.00},\n {  3.25, 400.00}}\n[float32 2x2 cpu]"),
             tostring(luma.tensor{{1, -2}, {3.25, 400}}))
-        assert.equal("{{ true, false},\n {false, false}}\n[bool 2x2 cpu]",
+        assert.equal(on("{{ true, false},\n {false, false}}\n[bool 2x2 cpu]"),
             tostring(luma.tensor{{true, false}, {false, false}}))
-        assert.equal("{{  1, -20},\n { 30,   4}}\n[int8 2x2 cpu]",
+        assert.equal(on("{{  1, -20},\n { 30,   4}}\n[int8 2x2 cpu]"),
             tostring(luma.tensor({{1, -20}, {30, 4}}, "int8")))
     end)
 
@@ -70,9 +72,9 @@ describe("tostring", function()
     end)
 
     it("shows tensors without elements", function()
-        assert.equal("{}\n[float32 0 cpu]", tostring(luma.zeros(0)))
-        assert.equal("{{},\n {}}\n[float32 2x0 cpu]", tostring(luma.zeros(2, 0)))
-        assert.equal("{}\n[int64 0x3 cpu]", tostring(luma.zeros(0, 3, {dtype = "int64"})))
+        assert.equal(on("{}\n[float32 0 cpu]"), tostring(luma.zeros(0)))
+        assert.equal(on("{{},\n {}}\n[float32 2x0 cpu]"), tostring(luma.zeros(2, 0)))
+        assert.equal(on("{}\n[int64 0x3 cpu]"), tostring(luma.zeros(0, 3, {dtype = "int64"})))
     end)
 
     -- A width taken from logarithms of the values failed on NaN and lost small values.
@@ -115,7 +117,7 @@ describe("tostring", function()
     end)
 
     it("leaves out the middle above a thousand elements", function()
-        assert.equal("{1, 2, 3, ..., 1999, 2000, 2001}\n[int64 2001 cpu]",
+        assert.equal(on("{1, 2, 3, ..., 1999, 2000, 2001}\n[int64 2001 cpu]"),
             tostring(luma.range(1, 2001)))
         local body = parts(luma.range(1, 10000):reshape(100, 100))
         assert.equal(6, select(2, body:gsub("%.%.%.,", "")) - 1)
@@ -131,7 +133,7 @@ describe("tostring", function()
     it("reads no more than it shows", function()
         -- 64 TB if it were copied.
         local x = luma.tensor{{1}}:expand(4194304, 4194304)
-        assert.matches("%[float32 4194304x4194304 cpu%]$", tostring(x))
+        assert.matches("%[float32 4194304x4194304 " .. device.name .. "%]$", tostring(x))
     end)
 
     it("shows a released tensor as one", function()
@@ -151,7 +153,7 @@ describe("tostring", function()
     end)
 
     it("joins strings", function()
-        assert.equal("x = {1, 2}\n[int64 2 cpu]", "x = " .. luma.range(1, 2))
+        assert.equal(on("x = {1, 2}\n[int64 2 cpu]"), "x = " .. luma.range(1, 2))
     end)
 end)
 
@@ -161,7 +163,7 @@ describe("luma.set_print", function()
         local pi = luma.tensor({math.pi, 1, 2, 3, 4}, "float64")
         local text = tostring(pi)
         local changed = luma.set_print(before)
-        assert.equal("{3.1415927, ..., 4.0000000}\n[float64 5 cpu]", text)
+        assert.equal(on("{3.1415927, ..., 4.0000000}\n[float64 5 cpu]"), text)
         assert.equal(8, changed.precision)
         assert.same(before, luma.set_print{})
     end)
@@ -185,11 +187,11 @@ describe("luma.show", function()
     end)
 
     it("shows tensors in tables on one line", function()
-        assert.equal("{a = Tensor[float32 2x3 cpu]}", luma.show{a = luma.zeros(2, 3)})
-        assert.equal("{Tensor[int64 0-d cpu]}", luma.show{luma.tensor(1, "int64")})
+        assert.equal(on("{a = Tensor[float32 2x3 cpu]}"), luma.show{a = luma.zeros(2, 3)})
+        assert.equal(on("{Tensor[int64 0-d cpu]}"), luma.show{luma.tensor(1, "int64")})
         assert.equal('{1, "b", [2.5] = 1, nested = {k = true}}',
             luma.show{1, "b", nested = {k = true}, [2.5] = 1})
-        assert.equal("{1, 2}\n[int64 2 cpu]", luma.show(luma.range(1, 2)))
+        assert.equal(on("{1, 2}\n[int64 2 cpu]"), luma.show(luma.range(1, 2)))
     end)
 
     it("ends on tables that hold themselves", function()
@@ -215,13 +217,15 @@ describe("luma.help", function()
         for _, row in ipairs(luma.ops) do
             known[row.name], known[row.name .. "_"] = true, row.inplace
         end
-        for name, f in pairs(luma) do
-            if type(f) == "function" and not known[name] then
-                local text = luma.help(name)
-                assert.is_nil(text:find("luma has no", 1, true), text)
-                assert.is_truthy(text:find(name .. "[({]"), text)
-            end
+        local function check(name, f)
+            if type(f) ~= "function" or known[name] then return end
+            local text = luma.help(name)
+            assert.is_nil(text:find("luma has no", 1, true), text)
+            assert.is_truthy(text:find(name .. "[({]"), text)
+            assert.equal(text, luma.help(f))
         end
+        for name, f in pairs(luma) do check(name, f) end
+        for name, f in pairs(luma.cuda) do check("cuda." .. name, f) end
     end)
 
     it("finds methods and in-place forms", function()

@@ -5,6 +5,7 @@
 
 #include "args.h"
 #include "device.h"
+#include "info.h"
 #include "library.h"
 #include "tensor.h"
 
@@ -139,9 +140,6 @@ luma_status lm_cuda_matmul(luma_state *S, lm_device *d, const luma_tensor *out,
 luma_status lm_cuda_random(luma_state *S, lm_device *d, const lm_random *r);
 
 extern const lm_device_ops lm_cuda_ops; /* device.c */
-/* Registers every CUDA device there is with the state; an error that says why where there is none.
-** Called at the first need of one, not when a state opens (luma_state.more_devices). (device.c) */
-luma_status lm_cuda_register(luma_state *S);
 /* The modules of a device, made at the first call; its context is retained until the process ends.
 ** Without a context yet *context is set. (module.c) */
 luma_status lm_modules_open(luma_state *S, lm_cuda *c, lm_modules **out);

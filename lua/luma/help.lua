@@ -22,7 +22,7 @@ local OTHERS = {
     {"to", "x:to(dtype | device [, device | dtype] [, {copy =}])",
         "x in another dtype or on another device; x itself when nothing changes."},
     {"cpu", "x:cpu()", "x on the CPU."},
-    {"cuda", "x:cuda()", "x on the current CUDA device; an error where there is none."},
+    {"cuda", "x:cuda([n])", "x on CUDA device n (from 0), or on the current one."},
     {"copy_", "x:copy_(src)", "Writes src, which broadcasts and is cast, into x."},
     {"fill_", "x:fill_(value)", "Sets every element."},
     {"zero_", "x:zero_()", "Sets every element to 0."},
@@ -63,6 +63,18 @@ local OTHERS = {
     {"config", "config()", "A table that says what luma runs on."},
     {"clock", "clock()", "Seconds that only go forward, for measuring."},
     {"set_num_threads", "set_num_threads(n)", "Threads of the CPU operations, for the process."},
+    {"cuda.is_available", "cuda.is_available()",
+        "Whether there is a CUDA device; if not, also why. Never an error."},
+    {"cuda.device_count", "cuda.device_count()", "Number of CUDA devices."},
+    {"cuda.name", "cuda.name([device])", "What the device is called."},
+    {"cuda.capability", "cuda.capability([device])", "Its compute capability, as two integers."},
+    {"cuda.memory", "cuda.memory([device])", "Its free bytes and all of its bytes."},
+    {"cuda.synchronize", "cuda.synchronize([device])",
+        "Waits for the work of a device and raises the first error of that work."},
+    {"cuda.current", "cuda.current()", "The device that \"cuda\" means, as \"cuda:0\"."},
+    {"cuda.set_device", "cuda.set_device(device)", "Sets it; by name or by number from 0."},
+    {"cuda.stats", "cuda.stats([device])",
+        "Kernels launched, synchronisations, copies, as a table of counts."},
     {"memory", "memory([device])", "Allocated and reserved bytes, peaks, retries, as a table."},
     {"empty_cache", "empty_cache()", "Gives memory that is kept for reuse back to the system."},
     {"set_memory_limit", "set_memory_limit(bytes [, device])",
@@ -148,10 +160,17 @@ for _, entry in ipairs(OTHERS) do
     names[#names + 1] = entry[1]
 end
 
+-- What a name such as "cuda.memory" stands for in the module.
+local function luma_value(name)
+    local v = luma
+    for word in name:gmatch("[^.]+") do v = v and v[word] end
+    return v
+end
+
 local function name_of_function(f)
     local x = luma.zeros(1, {device = "cpu"})
     for _, name in ipairs(names) do
-        if luma[name] == f then return name end
+        if luma_value(name) == f then return name end
         local found, method = pcall(function() return x[name] end)
         if found and method == f then return name end
     end

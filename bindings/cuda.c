@@ -1,0 +1,155 @@
+/* cuda.c -- luma.cuda: which CUDA devices there are, what they are like, waiting for them. Layer:
+** bindings. */
+#include "cuda/info.h"
+
+#include "make.h"
+
+/* {true}, or false and why. */
+static int is_available(lua_State *L) {
+    const char *why;
+    lm_enter(L);
+    bool there = lm_cuda_count(&why) > 0;
+    lua_pushboolean(L, there);
+    if (there) return 1;
+    lua_pushstring(L, why);
+    return 2;
+}
+
+static int device_count(lua_State *L) {
+    lm_enter(L);
+    lua_pushinteger(L, lm_cuda_count(NULL));
+    return 1;
+}
+
+/* The device that argument 1 names, by name or number; the current one where it is absent. */
+static lm_device *device_at(lm_call *k) {
+    lua_State *L = k->L;
+    lm_device *d;
+    const char *name = "cuda";
+    if (lua_type(L, 1) == LUA_TNUMBER) {
+        lm_call_apart(k);
+        name = lua_pushfstring(L, "cuda:%I", (LUAI_UACINT)lm_arg_integer(k, 1, 1));
+    } else if (!lua_isnoneornil(L, 1)) {
+        if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(k, 1, 1, "device");
+        name = lua_tostring(L, 1);
+    }
+    luma_status status = lm_device_find(k->c->S, name, &d);
+    if (status != LUMA_OK) {
+        k->c->S->argument = lua_isnoneornil(L, 1) ? 0 : 1;
+        lm_raise(k, status);
+    }
+    if (d == lm_cpu(k->c->S)) lm_bad(k, 1, "a CUDA device expected, got 'cpu'");
+    return d;
+}
+
+static lm_device *open_call(lm_call *k, lua_State *L, const char *name) {
+    lm_call_open(k, L, lm_enter(L), name);
+    return device_at(k);
+}
+
+static void check(lm_call *k, luma_status status) {
+    if (status == LUMA_OK) return;
+    k->c->S->argument = 0;
+    lm_raise(k, status);
+}
+
+static int name_of(lua_State *L) {
+    lm_call k;
+    lm_cuda_facts facts;
+    lm_device *d = open_call(&k, L, "name");
+    check(&k, lm_cuda_describe(k.c->S, d, &facts));
+    lua_pushstring(L, facts.name);
+    return 1;
+}
+
+/* major, minor */
+static int capability(lua_State *L) {
+    lm_call k;
+    lm_cuda_facts facts;
+    lm_device *d = open_call(&k, L, "capability");
+    check(&k, lm_cuda_describe(k.c->S, d, &facts));
+    lua_pushinteger(L, facts.major);
+    lua_pushinteger(L, facts.minor);
+    return 2;
+}
+
+/* free, total */
+static int memory(lua_State *L) {
+    lm_call k;
+    int64_t have, all;
+    lm_device *d = open_call(&k, L, "memory");
+    check(&k, lm_cuda_memory(k.c->S, d, &have, &all));
+    lua_pushinteger(L, have);
+    lua_pushinteger(L, all);
+    return 2;
+}
+
+static int synchronize(lua_State *L) {
+    lm_call k;
+    lm_device *d = open_call(&k, L, "synchronize");
+    check(&k, d->ops->synchronize(k.c->S, d));
+    return 0;
+}
+
+static int current(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "current");
+    lua_settop(L, 0);
+    lua_pushstring(L, device_at(&k)->name);
+    return 1;
+}
+
+static int set_device(lua_State *L) {
+    lm_call k;
+    luaL_checkany(L, 1);
+    lm_device *d = open_call(&k, L, "set_device");
+    check(&k, luma_set_current_device(k.c->S, d->name));
+    return 0;
+}
+
+static int stats(lua_State *L) {
+    lm_call k;
+    lm_cuda_counts counts;
+    lm_device *d = open_call(&k, L, "stats");
+    lm_cuda_count_calls(d, &counts);
+    lua_createtable(L, 0, 4);
+#define FIGURE(name)                                                                               \
+    lua_pushinteger(L, counts.name);                                                               \
+    lua_setfield(L, -2, #name);
+    FIGURE(launches)
+    FIGURE(synchronisations)
+    FIGURE(copies)
+    FIGURE(reports)
+#undef FIGURE
+    return 1;
+}
+
+/* luma.cuda(x, n) is x:cuda(n), which the methods have. */
+static int call(lua_State *L) {
+    lua_remove(L, 1);
+    lua_pushvalue(L, LM_UP_OWN);
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
+    return 1;
+}
+
+void lm_devices_open(lua_State *L, int module, int methods) {
+    static const luaL_Reg functions[] = {{"is_available", is_available},
+                                         {"device_count", device_count},
+                                         {"name", name_of},
+                                         {"capability", capability},
+                                         {"memory", memory},
+                                         {"synchronize", synchronize},
+                                         {"current", current},
+                                         {"set_device", set_device},
+                                         {"stats", stats},
+                                         {NULL, NULL}};
+    lua_newtable(L);
+    lm_register(L, lua_gettop(L), functions);
+    lua_createtable(L, 0, 1);
+    lua_getfield(L, methods, "cuda");
+    lm_push_function(L, call, 1);
+    lua_setfield(L, -2, "__call");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, module, "cuda");
+}

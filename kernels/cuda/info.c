@@ -1,0 +1,58 @@
+/* info.c -- what can be asked of the driver and of a device without work for it. Layer:
+** kernels/cuda. */
+#include "info.h"
+
+#include "cuda.h"
+#include "emulator/emulator.h"
+
+int lm_cuda_count(const char **why) {
+    const char *reason = NULL;
+    int n = 0;
+    const lm_driver *driver = lm_driver_open(&reason);
+    if (driver && driver->cuDeviceGetCount(&n) != CUDA_SUCCESS) n = 0;
+    if (n == 0 && !reason) reason = "no CUDA device";
+    if (why) *why = n > 0 ? NULL : reason;
+    return n;
+}
+
+luma_status lm_cuda_describe(luma_state *S, lm_device *d, lm_cuda_facts *out) {
+    lm_cuda *c = lm_cuda_of(d);
+    const lm_driver *driver = c->driver;
+    LM_TRY(lm_cuda_check(S, c, driver->cuDeviceGetName(out->name, sizeof out->name, c->handle),
+                         "cuDeviceGetName"));
+    struct {
+        CUdevice_attribute attribute;
+        int *value;
+    } asked[] = {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &out->major},
+                 {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &out->minor},
+                 {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &out->multiprocessors}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        LM_TRY(lm_cuda_check(
+            S, c, driver->cuDeviceGetAttribute(asked[i].value, asked[i].attribute, c->handle),
+            "cuDeviceGetAttribute"));
+    out->emulated = driver->emulated;
+    return LUMA_OK;
+}
+
+luma_status lm_cuda_memory(luma_state *S, lm_device *d, int64_t *free, int64_t *total) {
+    lm_cuda *c = lm_cuda_of(d);
+    size_t have = 0, all = 0;
+    LM_TRY(lm_cuda_enter(S, c));
+    luma_status status =
+        lm_cuda_check(S, c, c->driver->cuMemGetInfo_v2(&have, &all), "cuMemGetInfo");
+    lm_cuda_leave(c);
+    *free = (int64_t)have;
+    *total = (int64_t)all;
+    return status;
+}
+
+void lm_cuda_count_calls(const lm_device *d, lm_cuda_counts *out) {
+    const lm_cuda *c = lm_cuda_of(d);
+    *out = (lm_cuda_counts){
+        .launches = c->launches, .synchronisations = c->synchronisations, .copies = c->copies};
+    if (!c->driver->emulated) return;
+    lm_emu_figures figures;
+    lm_emu_counts_fn *counts = (lm_emu_counts_fn *)(uintptr_t)c->driver->emu_counts;
+    counts(&figures);
+    out->reports = figures.reports;
+}

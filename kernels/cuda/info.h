@@ -1,0 +1,34 @@
+/* info.h -- what the binding may ask of the CUDA backend; the only header of it that the binding
+** sees. Layer: kernels/cuda. */
+#ifndef lm_cuda_info_h
+#define lm_cuda_info_h
+
+#include "device.h"
+
+/* Registers every CUDA device there is with the state; an error that says why where there is none.
+** Called at the first need of one, not when a state opens (luma_state.more_devices). (device.c) */
+luma_status lm_cuda_register(luma_state *S);
+
+/* How many devices there are; 0: *why says why, in text that lives as long as the process. */
+int lm_cuda_count(const char **why);
+
+/* The rest is about one device of a state, a CUDA one. */
+typedef struct {
+    char name[256];
+    int major, minor; /* compute capability */
+    int multiprocessors;
+    bool emulated;
+} lm_cuda_facts;
+luma_status lm_cuda_describe(luma_state *S, lm_device *d, lm_cuda_facts *out);
+
+/* Bytes as the driver counts them, for all processes. */
+luma_status lm_cuda_memory(luma_state *S, lm_device *d, int64_t *free, int64_t *total);
+
+/* What was asked of the driver since the device was registered, for specs. */
+typedef struct {
+    int64_t launches, synchronisations, copies;
+    int64_t reports; /* rules of the driver that the emulated device has seen broken; else 0 */
+} lm_cuda_counts;
+void lm_cuda_count_calls(const lm_device *d, lm_cuda_counts *out);
+
+#endif

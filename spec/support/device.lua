@@ -1,0 +1,15 @@
+-- device.lua -- the device on which the specs make their tensors: LUMA_SPEC_DEVICE of the
+-- environment, the CPU without it. .busted names this file as busted's helper, so that it runs first.
+local luma = require "luma"
+
+local M = {name = os.getenv "LUMA_SPEC_DEVICE" or "cpu"}
+
+luma.set_default_device(M.name)
+M.is_cpu = M.name == "cpu"
+
+-- An expected text that says "cpu", for the device.
+function M.text(expected)
+    return (expected:gsub("cpu%]", M.name .. "]"))
+end
+
+return M
