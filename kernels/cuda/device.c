@@ -251,4 +251,5 @@ const lm_device_ops lm_cuda_ops = {
     .download = lm_cuda_download,
     .synchronize = lm_cuda_synchronize,
     .fill = lm_cuda_fill,
+    .reduce = lm_cuda_reduce,
 };

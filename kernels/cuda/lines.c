@@ -1,0 +1,152 @@
+/* lines.c -- dims in the order of memory, and lines shared out over lanes, blocks and chunks.
+** Layer: kernels/cuda. */
+#include "lines.h"
+
+#define THREADS 8u     /* log2 of the threads of a block */
+#define WARP 5u        /* log2 of a warp */
+#define EACH 8         /* elements of a lane at least, where there are enough */
+#define WARP_LINE 8192 /* elements that are not too long for a warp, where there are many lines */
+#define LEAST_CHUNK 16 /* elements of a lane in a chunk */
+#define CHUNK_STEP 64  /* chunks are multiples of it, so that vectors stay aligned */
+#define MOST_CHUNKS 65535
+#define ROUNDS 8 /* times that the blocks of a launch fill the device, at most */
+
+/* ---- dims ---- */
+
+static int64_t magnitude(int64_t step) {
+    return step < 0 ? -step : step;
+}
+
+void lm_dims_add(lm_dims *dims, lm_dim_of dim) {
+    if (dim.size != 1) dims->dim[dims->n++] = dim;
+}
+
+/* Those that repeat elements stand before all. */
+static bool goes_before(const lm_dim_of *a, const lm_dim_of *b) {
+    int64_t x = a->stride[0], y = b->stride[0];
+    return y != 0 && (x == 0 || magnitude(x) > magnitude(y));
+}
+
+void lm_dims_sort(lm_dims *dims, char *at[LM_DIMS_OPERANDS]) {
+    for (int i = 0; i < dims->n; i++) {
+        lm_dim_of d = dims->dim[i];
+        int to = i;
+        for (int k = LM_DIMS_OPERANDS - 1; k >= 0 && d.stride[0] < 0 && d.size > 0; k--) {
+            if (at[k]) at[k] += (d.size - 1) * d.stride[k];
+            d.stride[k] = -d.stride[k];
+        }
+        for (; to > 0 && goes_before(&d, &dims->dim[to - 1]); to--)
+            dims->dim[to] = dims->dim[to - 1];
+        dims->dim[to] = d;
+    }
+}
+
+static bool as_one(const lm_dim_of *outer, const lm_dim_of *inner) {
+    for (int k = 0; k < LM_DIMS_OPERANDS; k++)
+        if (outer->stride[k] != inner->size * inner->stride[k]) return false;
+    return true;
+}
+
+void lm_dims_merge(lm_dims *dims) {
+    int n = 0;
+    for (int i = 0; i < dims->n; i++) {
+        lm_dim_of d = dims->dim[i];
+        if (n > 0 && as_one(&dims->dim[n - 1], &d)) d.size *= dims->dim[--n].size;
+        dims->dim[n++] = d;
+    }
+    dims->n = n;
+}
+
+int64_t lm_dims_count(const lm_dims *dims) {
+    int64_t count = 1;
+    for (int d = 0; d < dims->n; d++)
+        count *= dims->dim[d].size;
+    return count;
+}
+
+void lm_dims_walk(const lm_dims *dims, lm_walk *walk, int n, int64_t *const *strides) {
+    int64_t shape[LUMA_MAX_DIMS];
+    const int64_t *read[LM_DIMS_OPERANDS];
+    for (int d = 0; d < dims->n; d++)
+        shape[d] = dims->dim[d].size;
+    for (int k = 0; k < n; k++) {
+        for (int d = 0; d < dims->n; d++)
+            strides[k][d] = dims->dim[d].stride[k];
+        read[k] = strides[k];
+    }
+    lm_walk_set(walk, dims->n, shape, n, read);
+}
+
+/* ---- lines ---- */
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static int64_t within(int64_t v, int64_t lo, int64_t hi) {
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* The least k with 2^k >= n. */
+static uint32_t log2_of(int64_t n) {
+    uint32_t k = 0;
+    while (k < 62 && (INT64_C(1) << k) < n)
+        k++;
+    return k;
+}
+
+static int64_t resident_blocks(const lm_cuda *c) {
+    return within((int64_t)c->multiprocessors * (c->threads_per_multiprocessor >> THREADS), 1,
+                  MOST_CHUNKS);
+}
+
+/* Threads side by side work on lines side by side. */
+static lm_lanes across_lines(const lm_cut_wish *w) {
+    uint32_t most = WARP + (w->size < 4 ? 1 : 0) + (w->size < 2 ? 1 : 0),
+             apart = log2_of(w->beside);
+    if (apart > most) apart = most;
+    while (apart < THREADS && INT64_C(1) << (THREADS - apart) > w->length)
+        apart++;
+    return (lm_lanes){THREADS - apart, apart};
+}
+
+/* Threads side by side work on elements side by side: few, a warp or the block. */
+static lm_lanes along_lines(const lm_cuda *c, const lm_cut_wish *w) {
+    int64_t each = w->size < 2 ? 2 * EACH : EACH;
+    uint32_t lanes = log2_of(ceil_div(w->length, each));
+    if (lanes <= WARP) return (lm_lanes){lanes, 0};
+    bool many = w->lines >> (THREADS - WARP) >= resident_blocks(c);
+    bool warp = w->length <= (many ? WARP_LINE : EACH << (WARP + 1));
+    return (lm_lanes){warp ? WARP : THREADS, 0};
+}
+
+static lm_shape shape_of(const lm_cuda *c, int64_t lines, lm_lanes group, int64_t chunks) {
+    int64_t blocks = ceil_div(lines, INT64_C(1) << (THREADS - group.lanes));
+    blocks = within(blocks, 0, ROUNDS * resident_blocks(c));
+    return (lm_shape){{(unsigned)blocks, (unsigned)chunks, 1}, 1u << THREADS, 0};
+}
+
+lm_cut lm_cut_lines(const lm_cuda *c, const lm_cut_wish *w) {
+    lm_cut cut = {.chunk = w->length, .chunks = 1};
+    cut.group = w->beside > 0 ? across_lines(w) : along_lines(c, w);
+    int64_t blocks =
+        within(ceil_div(w->lines, INT64_C(1) << (THREADS - cut.group.lanes)), 1, INT64_MAX);
+    int64_t least = (int64_t)LEAST_CHUNK << cut.group.lanes;
+    int64_t chunks =
+        within(resident_blocks(c) / blocks, 1, within(w->length / least, 1, INT64_MAX));
+    if (w->most > 0) chunks = within(ceil_div(w->length, w->most), chunks, MOST_CHUNKS);
+    if (chunks > 1) {
+        cut.chunk = ceil_div(ceil_div(w->length, chunks), CHUNK_STEP) * CHUNK_STEP;
+        cut.chunks = ceil_div(w->length, cut.chunk);
+    }
+    cut.shape = shape_of(c, w->lines, cut.group, cut.chunks);
+    return cut;
+}
+
+lm_cut lm_cut_joins(const lm_cuda *c, int64_t lines, int64_t length) {
+    uint32_t lanes = log2_of(length);
+    lm_cut cut = {.chunk = length, .chunks = 1};
+    cut.group.lanes = lanes <= WARP + 1 ? (lanes < WARP ? lanes : WARP) : THREADS;
+    cut.shape = shape_of(c, lines, cut.group, 1);
+    return cut;
+}
