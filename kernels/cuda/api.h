@@ -247,6 +247,8 @@ enum {
 #define LM_NVRTC_API(X, ...)                                                                       \
     X(__VA_ARGS__, 1, nvrtcResult, nvrtcVersion, (int *major, int *minor))                         \
     X(__VA_ARGS__, 1, const char *, nvrtcGetErrorString, (nvrtcResult result))                     \
+    X(__VA_ARGS__, 0, nvrtcResult, nvrtcGetNumSupportedArchs, (int *count))                        \
+    X(__VA_ARGS__, 0, nvrtcResult, nvrtcGetSupportedArchs, (int *architectures))                   \
     X(__VA_ARGS__, 1, nvrtcResult, nvrtcCreateProgram,                                             \
       (nvrtcProgram * program, const char *source, const char *name, int count,                    \
        const char *const *headers, const char *const *include_names))                              \

@@ -2,8 +2,9 @@
 ** behind the emulated device read alike. Layer: kernels/cuda.
 **
 ** LM_KERNEL(name) { ... } defines a kernel that kernels.def lists; its one parameter is `a`, of the
-** type listed there. In typed/ files a kernel is LM_TYPED(name), LM_D is the storage dtype, and
-** LM_S, LM_C, LM_LOAD, LM_STORE are its storage type, compute type and the way between them. */
+** type listed there. Files of typed/ are compiled with LM_DTYPE defined as the token of a storage
+** dtype: there a kernel is LM_TYPED(name), LM_D is that dtype, and LM_S, LM_C, LM_LOAD, LM_STORE are
+** its storage type, compute type and the way between them. */
 #ifndef lm_cuda_kernel_h
 #define lm_cuda_kernel_h
 
@@ -21,17 +22,17 @@
 #endif
 #define LM_KERNEL(name) LM_KERNEL_(name)
 
-/* the list has its own LM_D */
-#pragma push_macro("LM_D")
-#undef LM_D
+#ifdef LM_D
+#error "typed files are compiled with LM_DTYPE=f32 and the like: LM_D is for the list of kernels"
+#endif
 #define KERNEL(module, name, args) typedef args lm_args_of_##name;
 #include "cuda/kernels.def"
 #undef KERNEL
-#pragma pop_macro("LM_D")
 
 /* ---- typed files ---- */
 
-#ifdef LM_D
+#ifdef LM_DTYPE
+#define LM_D LM_DTYPE
 #include "scalar.h"
 #define LM_WITH_D__(name, d) name##_##d
 #define LM_WITH_D_(name, d) LM_WITH_D__(name, d)

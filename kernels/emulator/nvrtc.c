@@ -43,6 +43,21 @@ const char *nvrtcGetErrorString(nvrtcResult result) {
     }
 }
 
+/* documented: as compute capabilities, in ascending order */
+nvrtcResult nvrtcGetNumSupportedArchs(int *count) {
+    ENTER_NVRTC;
+    if (!count) return NVRTC_ERROR_INVALID_INPUT;
+    *count = 1;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetSupportedArchs(int *architectures) {
+    ENTER_NVRTC;
+    if (!architectures) return NVRTC_ERROR_INVALID_INPUT;
+    *architectures = 75;
+    return NVRTC_SUCCESS;
+}
+
 nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name,
                                int count, const char *const *headers,
                                const char *const *include_names) {
