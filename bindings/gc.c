@@ -90,6 +90,9 @@ void lm_gc_poll(lua_State *L, lm_ctx *c) {
         return;
     }
     bool was_stopped = c->limit == INT64_MAX;
+    /* a device that was registered since the limits were set has none yet */
+    if (!was_stopped && c->S->devices[c->S->ndevices - 1]->soft_limit == INT64_MAX)
+        set_limits(L, c);
     if (!c->stress && !was_stopped) step(L, c);
     if (c->stress || was_stopped || live_bytes(c) > c->limit)
         collect(L, c);

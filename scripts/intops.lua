@@ -1,10 +1,13 @@
 -- intops.lua: what integers do, shown: division and its signs, meeting floats, wrapping, sums,
 -- division by zero, indexes, casts. With --compare every value must be exactly the one that the
--- manual's rules give; the exit status is 1 when one is not.
---     scripts/luma scripts/intops.lua [--compare]
+-- manual's rules give; the exit status is 1 when one is not. On a device the output is the same.
+--     scripts/luma scripts/intops.lua [device] [--compare]
 local luma = require "luma"
 
-local compare = arg[1] == "--compare"
+local compare = false
+for _, word in ipairs(arg) do
+    if word == "--compare" then compare = true else luma.set_default_device(word) end
+end
 
 local function int(dtype, ...)
     return luma.tensor({...}, dtype)
@@ -17,13 +20,21 @@ local function number_text(v)
     return math.type(v) == "float" and ("%.17g"):format(v) or tostring(v)
 end
 
+-- What went wrong, not where: a device finds a division by zero only when it is waited for.
+local function error_text(message)
+    return message:match("attempt to perform '[^']*'") or message:match("%((.*)%)$") or
+        (message:gsub("^[^:]*:%d+: ", ""))
+end
+
 -- "int64 3, -4" and "error: ...".
-local function text_of(good, result)
-    if not good then
-        return "error: " .. tostring(result):gsub("^[^:]*:%d+: ", "")
-    end
+local function text_of(f)
     local texts = {}
-    for i, v in ipairs(result:flatten():totable()) do texts[i] = number_text(v) end
+    local good, result = pcall(function()
+        local x = f()
+        for i, v in ipairs(x:flatten():totable()) do texts[i] = number_text(v) end
+        return x
+    end)
+    if not good then return "error: " .. error_text(result) end
     return result.dtype .. " " .. table.concat(texts, ", ")
 end
 
@@ -31,7 +42,7 @@ local checked, wrong = 0, 0
 
 -- Prints what f gives. An expected "error" stands for any error whose text has `word` in it.
 local function show(name, f, expected, word)
-    local got = text_of(pcall(f))
+    local got = text_of(f)
     print(("  %-34s %s"):format(name, got))
     if not compare then return end
     checked = checked + 1

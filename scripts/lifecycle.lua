@@ -61,7 +61,9 @@ local function step(title, what, f)
     print(("    %s: %s"):format(what, x:is_contiguous() and "contiguous" or "a view"))
     print(("    %d bytes on %s, strides {%s}"):format(x:nbytes(), x.device,
         table.concat(x:stride(), ", ")))
-    print(("    copies: %s%s"):format(path_text(before), calls_text(before)))
+    local path = path_text(before)
+    if on_cuda and luma.cuda.stats(device).copies > before.copies then path = "transfer" end
+    print(("    path: %s%s"):format(path, calls_text(before)))
     memory_lines()
     return x
 end
@@ -73,10 +75,12 @@ local host = step("1. made on the host", "luma.rand", function()
     return luma.rand(512, 512, {device = "cpu"})
 end)
 local x = step("2. to the device", 'host:to("' .. device .. '")', function()
-    return host:to(device)
+    return host:to(device, {copy = true}) -- a copy on the CPU too
 end)
 local sum = step("3. an addition there", "x + x", function() return x + x end)
-local back = step("4. back to the host", "sum:cpu()", function() return sum:cpu() end)
+local back = step("4. back to the host", "sum:cpu()", function()
+    return sum:to("cpu", {copy = true})
+end)
 x:free()
 sum:free()
 print("5. released on the device")

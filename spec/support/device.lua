@@ -7,6 +7,11 @@ local M = {name = os.getenv "LUMA_SPEC_DEVICE" or "cpu"}
 luma.set_default_device(M.name)
 M.is_cpu = M.name == "cpu"
 
+-- The CUDA device of specs that need one: nil where there is none, and why.
+local there, why = luma.cuda.is_available()
+M.cuda = there and (M.is_cpu and "cuda:0" or M.name) or nil
+M.no_cuda = why
+
 -- An expected text that says "cpu", for the device.
 function M.text(expected)
     return (expected:gsub("cpu%]", M.name .. "]"))
