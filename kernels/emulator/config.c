@@ -117,12 +117,13 @@ static bool read_failure(void) {
 }
 
 bool lm_emu_config_read(void) {
-    uint64_t devices, cc, lazy, guard, abort_;
+    uint64_t devices, cc, lazy, guard, abort_, stub;
     bool ok = read_number("LUMA_EMU_DEVICES", 1, 0, LM_EMU_MAX_DEVICES, &devices) &&
               read_number("LUMA_EMU_CC", 90, 50, 129, &cc) &&
               read_number("LUMA_EMU_LAZY", 1, 0, 1, &lazy) &&
               read_number("LUMA_EMU_GUARD", 1, 0, 1, &guard) &&
               read_number("LUMA_EMU_ABORT", 0, 0, 1, &abort_) &&
+              read_number("LUMA_EMU_STUB", 0, 0, 1, &stub) &&
               read_number("LUMA_EMU_SEED", 1, 0, UINT64_MAX, &lm_emu_cfg.seed) &&
               read_number("LUMA_EMU_MEMORY", (uint64_t)4 << 30, 4096, (uint64_t)1 << 36,
                           &lm_emu_cfg.memory) &&
@@ -134,6 +135,7 @@ bool lm_emu_config_read(void) {
     /* valgrind takes the first touch of a closed allocation for a mistake */
     lm_emu_cfg.guard = guard != 0 && !RUNNING_ON_VALGRIND;
     lm_emu_cfg.abort = abort_ != 0;
+    lm_emu_cfg.stub = stub != 0;
     return true;
 }
 

@@ -59,6 +59,7 @@ static void after_fork(void) {
 }
 
 __attribute__((destructor)) static void at_exit(void) {
+    if (initialised && !forked) lm_emu_modules_cover();
     closing = true;
 }
 

@@ -61,7 +61,7 @@ typedef struct {
     int devices, cc, ptx; /* 90 is compute capability 9.0 or PTX 9.0 */
     lm_emu_order order;
     uint64_t seed, memory; /* memory: bytes of each device */
-    bool lazy, guard, abort;
+    bool lazy, guard, abort, stub;
 } lm_emu_config;
 extern lm_emu_config lm_emu_cfg;
 extern lm_emu_figures lm_emu_count;
@@ -241,6 +241,8 @@ int lm_emu_optin_shared(void); /* bytes of dynamic shared memory that a kernel m
 /* ---- module.c ---- */
 
 void lm_emu_modules_reset(CUcontext context);
+/* Adds the names of the kernels that have run to the file that the environment names. */
+void lm_emu_modules_cover(void);
 
 /* ---- table.c ---- */
 

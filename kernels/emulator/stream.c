@@ -752,6 +752,7 @@ CUresult lm_emu_enqueue_call(CUstream stream, void (*fn)(void *blob), void *blob
 }
 
 void luma_emu_block(unsigned long long p, size_t nbytes, int live, void *stream) {
+    if (lm_emu_cfg.stub) return;
     LM_EMU_LOCKED;
     CUstream s = stream;
     if (!lm_emu_current() || find_stream(&s)) return;
