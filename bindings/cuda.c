@@ -112,7 +112,7 @@ static int stats(lua_State *L) {
     lm_cuda_counts counts;
     lm_device *d = open_call(&k, L, "stats");
     lm_cuda_count_calls(d, &counts);
-    lua_createtable(L, 0, 4);
+    lua_createtable(L, 0, 7);
 #define FIGURE(name)                                                                               \
     lua_pushinteger(L, counts.name);                                                               \
     lua_setfield(L, -2, #name);
@@ -120,8 +120,36 @@ static int stats(lua_State *L) {
     FIGURE(synchronisations)
     FIGURE(copies)
     FIGURE(reports)
+    FIGURE(products_blas)
+    FIGURE(products_own)
+    FIGURE(products_copied)
 #undef FIGURE
     return 1;
+}
+
+/* A switch of matrix products: sets it where there is an argument; as it is then. */
+static int allow(lua_State *L, const char *name, uint32_t bit) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), name);
+    uint32_t *bits = &k.c->S->cuda_allow;
+    if (!lua_isnoneornil(L, 1)) {
+        if (!lua_isboolean(L, 1)) lm_bad_type(&k, 1, 1, "boolean");
+        *bits = lua_toboolean(L, 1) ? *bits | bit : *bits & ~bit;
+    }
+    lua_pushboolean(L, (*bits & bit) != 0);
+    return 1;
+}
+
+static int allow_tf32(lua_State *L) {
+    return allow(L, "allow_tf32", LM_ALLOW_TF32);
+}
+
+static int allow_fp16_accumulate(lua_State *L) {
+    return allow(L, "allow_fp16_accumulate", LM_ALLOW_FP16_ACCUMULATE);
+}
+
+static int allow_bf16_reduced(lua_State *L) {
+    return allow(L, "allow_bf16_reduced", LM_ALLOW_BF16_REDUCED);
 }
 
 /* luma.cuda(x, n) is x:cuda(n), which the methods have. */
@@ -143,6 +171,9 @@ void lm_devices_open(lua_State *L, int module, int methods) {
                                          {"current", current},
                                          {"set_device", set_device},
                                          {"stats", stats},
+                                         {"allow_tf32", allow_tf32},
+                                         {"allow_fp16_accumulate", allow_fp16_accumulate},
+                                         {"allow_bf16_reduced", allow_bf16_reduced},
                                          {NULL, NULL}};
     lua_newtable(L);
     lm_register(L, lua_gettop(L), functions);

@@ -31,6 +31,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
 
 void lm_device_close(luma_state *S, lm_device *d) {
     (void)S;
+    if (d->ops->settle) d->ops->settle(d);
     lm_cache_close(d->cache);
     if (d->ops->close) d->ops->close(d);
     free(d);

@@ -93,6 +93,8 @@ typedef struct {
     luma_status (*open)(luma_state *S, lm_device *d);
     /* Gives up ctx; the cache has returned its memory. NULL: nothing to do. */
     void (*close)(lm_device *d);
+    /* Releases the storages that the backend keeps; before the cache closes. (optional) */
+    void (*settle)(lm_device *d);
     /* Why the last raw_alloc failed, when it was not for lack of memory; else NULL. NULL: never. */
     const char *(*raw_problem)(lm_device *d);
     /* One number as an element of dtype, as casts do (rounds, saturates, wraps), and back. Host

@@ -9,6 +9,13 @@
 
 struct lm_device;
 
+/* What products on CUDA devices may do with less than the precision of their dtype. */
+enum {
+    LM_ALLOW_TF32 = 1,            /* float32 rounded to 11 bits before they are multiplied */
+    LM_ALLOW_FP16_ACCUMULATE = 2, /* sums of float16 in float16 */
+    LM_ALLOW_BF16_REDUCED = 4     /* partial sums of bfloat16 in bfloat16 */
+};
+
 struct luma_state {
     struct lm_device *devices[LM_MAX_DEVICES]; /* [0] is the CPU */
     int ndevices;
@@ -21,6 +28,7 @@ struct luma_state {
     struct lm_device *current_device; /* what the name of its kind alone means; NULL: the first */
     bool seeded;                      /* with luma_manual_seed: */
     uint64_t seed;
+    uint32_t cuda_allow;     /* bits LM_ALLOW_ of products on CUDA devices */
     volatile int *interrupt; /* may be NULL */
     bool (*poll)(void *ctx); /* another way to be interrupted; may be NULL */
     void *poll_ctx;

@@ -33,6 +33,9 @@ typedef struct {
     int64_t shape[LUMA_MAX_DIMS];
 } lm_watch;
 
+/* Products by cuBLAS, by luma's own kernel, and operands or results that were copied for them. */
+typedef enum { LM_PRODUCT_BLAS, LM_PRODUCT_OWN, LM_PRODUCT_COPY, LM_PRODUCTS } lm_product_way;
+
 /* What lm_device.ctx points at: one device of one state. What needs a context is made when the device
 ** is first asked for. */
 typedef struct lm_cuda {
@@ -60,6 +63,7 @@ typedef struct lm_cuda {
     char problem[256];
     char lost[512]; /* the error that made the context unusable; "" while it is usable */
     int64_t launches, synchronisations, copies; /* for specs */
+    int64_t products[LM_PRODUCTS];              /* likewise */
 } lm_cuda;
 
 static inline lm_cuda *lm_cuda_of(const lm_device *d) {

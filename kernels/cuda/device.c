@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda.h"
+#include "blas.h"
 
 #define LEAST_CAPABILITY 75 /* of the PTX */
 
@@ -143,6 +143,13 @@ static void close_device(lm_device *d) {
     free(c);
 }
 
+static void settle_device(lm_device *d) {
+    lm_cuda *c = lm_cuda_of(d);
+    bool usable = enter_quietly(c);
+    lm_blas_close(c, usable);
+    if (usable) lm_cuda_leave(c);
+}
+
 /* ---- raw memory ---- */
 
 static void *raw_alloc(lm_device *d, size_t nbytes) {
@@ -247,9 +254,11 @@ const lm_device_ops lm_cuda_ops = {
     .raw_problem = raw_problem,
     .open = open_device,
     .close = close_device,
+    .settle = settle_device,
     .upload = lm_cuda_upload,
     .download = lm_cuda_download,
     .synchronize = lm_cuda_synchronize,
     .fill = lm_cuda_fill,
     .reduce = lm_cuda_reduce,
+    .matmul = lm_cuda_matmul,
 };

@@ -48,8 +48,12 @@ luma_status lm_cuda_memory(luma_state *S, lm_device *d, int64_t *free, int64_t *
 
 void lm_cuda_count_calls(const lm_device *d, lm_cuda_counts *out) {
     const lm_cuda *c = lm_cuda_of(d);
-    *out = (lm_cuda_counts){
-        .launches = c->launches, .synchronisations = c->synchronisations, .copies = c->copies};
+    *out = (lm_cuda_counts){.launches = c->launches,
+                            .synchronisations = c->synchronisations,
+                            .copies = c->copies,
+                            .products_blas = c->products[LM_PRODUCT_BLAS],
+                            .products_own = c->products[LM_PRODUCT_OWN],
+                            .products_copied = c->products[LM_PRODUCT_COPY]};
     if (!c->driver->emulated) return;
     lm_emu_figures figures;
     lm_emu_counts_fn *counts = (lm_emu_counts_fn *)(uintptr_t)c->driver->emu_counts;

@@ -28,6 +28,8 @@ luma_status lm_cuda_memory(luma_state *S, lm_device *d, int64_t *free, int64_t *
 typedef struct {
     int64_t launches, synchronisations, copies;
     int64_t reports; /* rules of the driver that the emulated device has seen broken; else 0 */
+    /* matrix products by cuBLAS, by luma's own kernel; operands and results copied for them */
+    int64_t products_blas, products_own, products_copied;
 } lm_cuda_counts;
 void lm_cuda_count_calls(const lm_device *d, lm_cuda_counts *out);
 

@@ -43,7 +43,7 @@ LM_FN feed feed_of(const void *data, int64_t first, int64_t lines, int64_t from,
     f.next_q = along ? 0 : STEP / EACH;
     f.line = along ? t / STEP : t % TILE;
     f.q = along ? t % STEP : t / TILE;
-    f.lines = (int32_t)(lines - first < TILE ? lines - first : TILE);
+    f.lines = (int32_t)(lines - first < TILE ? lines - first : (int64_t)TILE);
     f.at = (const LM_S *)data + (first + f.line) * line + (from + f.q) * step;
     f.jump = f.next_line * line + f.next_q * step;
     f.advance = STEP * step;
