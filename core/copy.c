@@ -116,18 +116,25 @@ static luma_status copy_here(luma_state *S, const luma_tensor *dst, const luma_t
 
 /* ---- two devices -----------------------------------------------------------------------------*/
 
-/* The bytes of a contiguous tensor to a contiguous one of the same dtype and size elsewhere; one of
-** the two is on the CPU. */
+/* Whether bytes need no stop on the host. */
+static bool is_direct(luma_state *S, const lm_device *from, const lm_device *to) {
+    return from == lm_cpu(S) || to == lm_cpu(S) || (from->ops == to->ops && from->ops->send);
+}
+
+/* The bytes of a contiguous tensor to a contiguous one of the same dtype and size elsewhere, where
+** the way is direct. */
 static luma_status transfer(luma_state *S, const luma_tensor *dst, const luma_tensor *src) {
     size_t nbytes = (size_t)luma_numel(src) * lm_dtype_size(src->dtype);
     lm_device *from = lm_device_of(src), *to = lm_device_of(dst);
     char *into = lm_data(dst), *out_of = lm_data(src);
+    if (from != lm_cpu(S) && to != lm_cpu(S))
+        return from->ops->send(S, from, out_of, to, into, nbytes);
     if (from != lm_cpu(S))
         return LM_SLOT(S, from, download, "copy", src->dtype, into, out_of, nbytes);
     return LM_SLOT(S, to, upload, "copy", src->dtype, into, out_of, nbytes);
 }
 
-/* x, contiguous and in dtype, on `device`, by way of the CPU. */
+/* x, contiguous and in dtype, on `device`. */
 static luma_status bring(luma_state *S, luma_tensor *out, const luma_tensor *x, lm_device *device,
                          luma_dtype dtype) {
     luma_tensor flat = LUMA_NEW, moved = LUMA_NEW;
@@ -136,7 +143,7 @@ static luma_status bring(luma_state *S, luma_tensor *out, const luma_tensor *x, 
     } else {
         LM_TRY(duplicate(S, &flat, x, dtype));
     }
-    lm_device *stop = lm_device_of(x) == lm_cpu(S) ? device : lm_cpu(S);
+    lm_device *stop = is_direct(S, lm_device_of(x), device) ? device : lm_cpu(S);
     luma_status status = lm_tensor_new(S, &moved, stop, dtype, x->layout.ndim, x->layout.shape);
     if (status == LUMA_OK) status = transfer(S, &moved, &flat);
     luma_release(S, &flat);
@@ -155,9 +162,9 @@ static luma_status bring(luma_state *S, luma_tensor *out, const luma_tensor *x, 
 }
 
 static luma_status copy_across(luma_state *S, const luma_tensor *dst, const luma_tensor *src) {
-    bool touches_cpu = lm_device_of(dst) == lm_cpu(S) || lm_device_of(src) == lm_cpu(S);
-    if (touches_cpu && dst->dtype == src->dtype && luma_is_contiguous(dst) &&
-        luma_is_contiguous(src) && lm_layout_same_shape(&dst->layout, &src->layout)) {
+    if (is_direct(S, lm_device_of(src), lm_device_of(dst)) && dst->dtype == src->dtype &&
+        luma_is_contiguous(dst) && luma_is_contiguous(src) &&
+        lm_layout_same_shape(&dst->layout, &src->layout)) {
         return transfer(S, dst, src);
     }
     luma_tensor here = LUMA_NEW;

@@ -88,6 +88,9 @@ typedef struct {
     /* bytes between host and device; (cpu: memcpy) */
     luma_status (*upload)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
     luma_status (*download)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
+    /* bytes to another device of this kind; NULL: they go by way of the host */
+    luma_status (*send)(luma_state *S, lm_device *d, const void *src, lm_device *to, void *dst,
+                        size_t nbytes);
     luma_status (*synchronize)(luma_state *S, lm_device *d);
     /* Makes the device ready; called whenever it is asked for by name. NULL: always ready. */
     luma_status (*open)(luma_state *S, lm_device *d);

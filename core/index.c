@@ -12,23 +12,22 @@ static const char *shape_of(lm_text *buffer, const luma_tensor *x) {
     return lm_shape_text(buffer, x->layout.ndim, x->layout.shape);
 }
 
-luma_status lm_index_fail(luma_state *S, const lm_index *w, const lm_index_part *part, int64_t at,
-                          int64_t value) {
-    const luma_layout *index = &part->index.layout;
+luma_status lm_index_fail_at(luma_state *S, int argument, int ndim, const int64_t *shape,
+                             int64_t at, int64_t value, int64_t size) {
     int64_t place[LUMA_MAX_DIMS];
-    for (int d = index->ndim - 1; d >= 0; d--) {
-        place[d] = at % index->shape[d];
-        at /= index->shape[d];
-    }
+    lm_place_at(place, ndim, shape, at);
     lm_text text;
-    const char *hint = w->index_base == 1 && value == 0
+    const char *hint = S->index_base == 1 && value == 0
                            ? " (positions count from 1: add 1 to labels made by NumPy)"
                            : "";
-    return lm_fail(S, LUMA_ERR_INDEX, part->argument,
-                   "index %lld%s%s is out of range for size %lld%s", (long long)value,
-                   index->ndim ? " at position " : "",
-                   index->ndim ? lm_place_text(S, &text, index->ndim, place) : "",
-                   (long long)part->size, hint);
+    return lm_fail(S, LUMA_ERR_INDEX, argument, "index %lld%s%s is out of range for size %lld%s",
+                   (long long)value, ndim ? " at position " : "",
+                   ndim ? lm_place_text(S, &text, ndim, place) : "", (long long)size, hint);
+}
+
+luma_status lm_index_fail(luma_state *S, const lm_index_part *part, int64_t at, int64_t value) {
+    const luma_layout *index = &part->index.layout;
+    return lm_index_fail_at(S, part->argument, index->ndim, index->shape, at, value, part->size);
 }
 
 luma_status lm_index_check(luma_state *S, int argument, const luma_tensor *index, int64_t size) {
@@ -36,9 +35,8 @@ luma_status lm_index_check(luma_state *S, int argument, const luma_tensor *index
     int64_t n = luma_numel(index);
     for (int64_t i = 0; i < n; i++) {
         if (v[i] >= S->index_base && v[i] - S->index_base < size) continue;
-        lm_index w = {.index_base = S->index_base};
-        lm_index_part part = {.index = *index, .size = size, .argument = argument};
-        return lm_index_fail(S, &w, &part, i, v[i]);
+        return lm_index_fail_at(S, argument, index->layout.ndim, index->layout.shape, i, v[i],
+                                size);
     }
     return LUMA_OK;
 }

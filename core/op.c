@@ -226,6 +226,22 @@ lm_guard lm_op_guard(lm_op op) {
     }
 }
 
+luma_status lm_guard_fail(luma_state *S, lm_op op, lm_guard guard, int ndim, const int64_t *place) {
+    lm_text text;
+    const char *at = ndim > 0 ? " at " : "";
+    const char *where = ndim > 0 ? lm_place_text(S, &text, ndim, place) : "";
+    if (guard == LM_GUARD_ZERO)
+        return lm_fail(S, LUMA_ERR_ZERO, 2, "attempt to perform '%s'%s%s",
+                       op == LM_OP_floor_div   ? "n//0"
+                       : op == LM_OP_trunc_div ? "trunc_div(n, 0)"
+                       : op == LM_OP_remainder ? "n%0"
+                                               : "fmod(n, 0)",
+                       at, where);
+    return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%s%s%s",
+                   op == LM_OP_pow ? "negative power of an integer" : "negative shift count", at,
+                   where);
+}
+
 bool lm_op_has_inplace(lm_op op) {
     switch (lm_ops[op].row) {
     case LM_ROW_UNARY:

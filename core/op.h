@@ -79,6 +79,8 @@ extern const lm_op_info lm_ops[LM_NOPS];
 ** write; floats take anything. */
 typedef enum { LM_GUARD_NONE, LM_GUARD_ZERO, LM_GUARD_NEGATIVE } lm_guard;
 lm_guard lm_op_guard(lm_op op);
+/* The error of what a guard refuses. place: of the element, ndim positions counted from 0. */
+luma_status lm_guard_fail(luma_state *S, lm_op op, lm_guard guard, int ndim, const int64_t *place);
 
 /* Signatures: "x, dim:dim?, {keepdim:bool}" -- parameters in order, options in braces.
 **   no type    a tensor

@@ -90,6 +90,13 @@ const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape) {
     return list_text(buffer, " x ", ndim, shape, 0);
 }
 
+void lm_place_at(int64_t *place, int ndim, const int64_t *shape, int64_t at) {
+    for (int d = ndim - 1; d >= 0; d--) {
+        place[d] = at % shape[d];
+        at /= shape[d];
+    }
+}
+
 const char *lm_place_text(const luma_state *S, lm_text *buffer, int ndim, const int64_t *place) {
     return list_text(buffer, ", ", ndim, place, S->index_base);
 }

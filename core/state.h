@@ -63,6 +63,8 @@ typedef struct {
     char text[LUMA_MAX_DIMS * 22 + 4];
 } lm_text;
 const char *lm_shape_text(lm_text *buffer, int ndim, const int64_t *shape);
+/* The place of element `at`, counted in row-major order. */
+void lm_place_at(int64_t *place, int ndim, const int64_t *shape, int64_t at);
 /* "[2, 3]": 0-based positions as the user of S counts. */
 const char *lm_place_text(const luma_state *S, lm_text *buffer, int ndim, const int64_t *place);
 

@@ -284,7 +284,7 @@ static luma_status check_index(luma_state *S, const lm_index *w, const lm_index_
     int64_t value;
     lm_level_now()->cast->cast[x->dtype][LUMA_INT64](1, index_element(&c, c.first), 0,
                                                      (char *)&value, 0);
-    return lm_index_fail(S, w, part, c.first, value);
+    return lm_index_fail(S, part, c.first, value);
 }
 
 static luma_status check_all(luma_state *S, const lm_index *w) {

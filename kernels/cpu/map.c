@@ -1,6 +1,5 @@
 /* map.c -- elementwise rows on the CPU: integer operands are looked at before anything is written,
 ** then the level's kernel runs over the planned map. Layer: kernels/cpu. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -11,13 +10,14 @@
 
 /* ---- guards ---- */
 
-/* The first element of operand 2, in the order of the map's shape, that the guard looks for: its
-** position as text. */
-static const char *first_found(luma_state *S, const lm_map *m, lm_guard guard, lm_text *buffer) {
+/* The place of the first element of operand 2, in the order of the map's shape, that the guard looks
+** for. */
+static void first_found(const lm_map *m, lm_guard guard, int64_t *at) {
     const lm_operand *o = &m->operand[2];
     lm_cast_fn *cast = lm_level_now()->cast->cast[o->dtype][o->kernel];
     lm_cast_fn *widen = lm_level_now()->cast->cast[o->kernel][LUMA_INT64];
-    int64_t at[LUMA_MAX_DIMS] = {0};
+    for (int d = 0; d < m->ndim; d++)
+        at[d] = 0;
     for (;;) {
         const char *x = o->data;
         for (int d = 0; d < m->ndim; d++)
@@ -31,25 +31,6 @@ static const char *first_found(luma_state *S, const lm_map *m, lm_guard guard, l
             at[d] = 0;
         if (d < 0) break;
     }
-    char *end = buffer->text + sizeof buffer->text, *p = buffer->text;
-    for (int d = 0; d < m->ndim; d++)
-        p += snprintf(p, (size_t)(end - p), "%s%lld", d ? ", " : " at [",
-                      (long long)lm_pos(S, at[d]));
-    snprintf(p, (size_t)(end - p), "%s", m->ndim ? "]" : "");
-    return buffer->text;
-}
-
-static luma_status refuse(luma_state *S, lm_op op, lm_guard guard, const char *position) {
-    if (guard == LM_GUARD_ZERO)
-        return lm_fail(S, LUMA_ERR_ZERO, 2, "attempt to perform '%s'%s",
-                       op == LM_OP_floor_div   ? "n//0"
-                       : op == LM_OP_trunc_div ? "trunc_div(n, 0)"
-                       : op == LM_OP_remainder ? "n%0"
-                                               : "fmod(n, 0)",
-                       position);
-    return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%s%s",
-                   op == LM_OP_pow ? "negative power of an integer" : "negative shift count",
-                   position);
 }
 
 static luma_status look(luma_state *S, const lm_map *m, lm_guard guard) {
@@ -65,8 +46,10 @@ static luma_status look(luma_state *S, const lm_map *m, lm_guard guard) {
     LM_TRY(lm_iter_run(S, &g, level->elementwise->guard[m->compute][guard == LM_GUARD_NEGATIVE],
                        level->cast, level->copy, (int64_t)lm_dtype_size(g.operand[1].dtype)));
     if (!found) return LUMA_OK;
-    lm_text buffer;
-    return refuse(S, m->op, guard, m->operand[2].data ? first_found(S, m, guard, &buffer) : "");
+    if (!m->operand[2].data) return lm_guard_fail(S, m->op, guard, 0, NULL);
+    int64_t at[LUMA_MAX_DIMS];
+    first_found(m, guard, at);
+    return lm_guard_fail(S, m->op, guard, m->ndim, at);
 }
 
 /* ---- the slot ---- */

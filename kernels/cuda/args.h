@@ -55,8 +55,8 @@ typedef struct {
     int64_t wide_size[LM_WALK_DIMS];
 } lm_walk;
 
-/* What went wrong first, in device memory; code 0: nothing. The host clears it when it has raised
-** the error. */
+/* What went wrong at the smallest position of those that a launch counted, in device memory; code 0:
+** nothing. The host clears it when it has raised the error. */
 typedef enum {
     LM_FAULT_NONE,
     LM_FAULT_ZERO,     /* integer division by zero: position of the element, row-major */
@@ -64,12 +64,12 @@ typedef enum {
     LM_FAULT_INDEX /* an index out of range: position in the index tensor, its value, the size */
 } lm_fault_code;
 typedef struct {
-    int32_t code; /* lm_fault_code; set by the first that finds it 0 */
+    int32_t code; /* lm_fault_code */
     int32_t op;   /* lm_op */
     int32_t argument;
-    int32_t unused;
-    int64_t position; /* 0-based, row-major in the shape that was walked */
-    int64_t value, size;
+    int32_t lock;     /* of the threads that write */
+    /* int64_t in the type of CUDA's atomics. position: 0-based, row-major in the shape walked */
+    unsigned long long position, value, size;
 } lm_fault;
 
 /* Every element of y, contiguous, becomes `element`. bytes of an element: 1, 2, 4, 8. */

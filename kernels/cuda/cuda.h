@@ -46,6 +46,7 @@ typedef struct lm_cuda {
     CUdevice handle;
     CUcontext context; /* the primary one, retained */
     CUstream stream;   /* non-blocking; all work of this state on this device */
+    CUevent event;     /* by which streams of other devices wait for this one */
     int capability;    /* 75, 90, ... */
     int multiprocessors, threads_per_multiprocessor;
     int shared_per_block; /* bytes that a kernel may ask for by opting in */
@@ -100,8 +101,8 @@ lm_shape lm_cuda_shape(const lm_cuda *c, int64_t n, int each, unsigned block);
 
 /* Where the kernels of the next launch note faults (the argument of lm_note_fault), in device
 ** memory; positions count in row-major order of the shape. One watch for each shape that a launch
-** counts in. The synchronisation that finds a fault raises the error of the CPU, with that of the
-** launch that was queued first. Between enter and leave. (transfer.c) */
+** counts in. op: LM_NOPS where it is not known. The synchronisation that finds a fault raises the error
+** of the CPU, for the launch that was queued first. Between enter and leave. (transfer.c) */
 lm_fault *lm_cuda_watch(lm_cuda *c, lm_op op, int ndim, const int64_t *shape);
 
 /* multiplier and shift for a divisor of 1 .. 2^31-1 (walk.c) */
@@ -122,6 +123,9 @@ static inline luma_status lm_cuda_scratch(luma_state *S, lm_cuda *c, size_t nbyt
 luma_status lm_cuda_upload(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
 luma_status lm_cuda_download(luma_state *S, lm_device *d, void *dst, const void *src,
                              size_t nbytes);
+/* Between two devices of one state: each stream waits for the other as far as the bytes want it. */
+luma_status lm_cuda_send(luma_state *S, lm_device *d, const void *src, lm_device *to, void *dst,
+                         size_t nbytes);
 /* Waits for the stream, then raises the first fault that kernels have noted. */
 luma_status lm_cuda_synchronize(luma_state *S, lm_device *d);
 

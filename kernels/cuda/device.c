@@ -60,8 +60,10 @@ static void close_parts(lm_cuda *c) {
     const lm_driver *driver = c->driver;
     lm_staging_close(c);
     if (c->faults) driver->cuMemFree_v2(c->faults);
+    if (c->event) driver->cuEventDestroy_v2(c->event);
     if (c->stream) driver->cuStreamDestroy_v2(c->stream);
     c->faults = 0;
+    c->event = NULL;
     c->stream = NULL;
 }
 
@@ -70,6 +72,8 @@ static luma_status open_parts(luma_state *S, lm_cuda *c) {
     size_t nbytes = (LM_WATCHES + 1) * sizeof(lm_fault);
     LM_TRY(lm_cuda_check(S, c, driver->cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING),
                          "cuStreamCreate"));
+    LM_TRY(lm_cuda_check(S, c, driver->cuEventCreate(&c->event, CU_EVENT_DISABLE_TIMING),
+                         "cuEventCreate"));
     LM_TRY(lm_cuda_check(S, c, driver->cuMemAlloc_v2(&c->faults, nbytes), "cuMemAlloc"));
     LM_TRY(lm_cuda_check(S, c, driver->cuMemsetD8Async(c->faults, 0, nbytes, c->stream),
                          "cuMemsetD8Async"));
@@ -257,6 +261,7 @@ const lm_device_ops lm_cuda_ops = {
     .settle = settle_device,
     .upload = lm_cuda_upload,
     .download = lm_cuda_download,
+    .send = lm_cuda_send,
     .synchronize = lm_cuda_synchronize,
     .fill = lm_cuda_fill,
     .reduce = lm_cuda_reduce,

@@ -99,15 +99,30 @@ LM_FN uint32_t lm_divide(uint32_t n, uint32_t multiplier, uint32_t shift) {
         (out) = offset_;                                                                           \
     } while (0)
 
-/* Notes a fault; the first one stays. */
+/* Notes a fault; of several the one of the smallest position stays, so that the message does not
+** depend on the order of threads. */
 LM_FN void lm_note_fault(lm_fault *f, lm_fault_code code, int op, int argument, int64_t position,
                          int64_t value, int64_t size) {
-    if (atomicCAS(&f->code, 0, (int32_t)code) != 0) return;
-    f->op = op;
-    f->argument = argument;
-    f->position = position;
-    f->value = value;
-    f->size = size;
+    unsigned long long *at = &f->position;
+    int noted = atomicAdd(&f->code, 0);
+    if (noted != 0 && (int64_t)atomicAdd(at, 0ull) <= position) return;
+    for (int done = 0; !done;) {
+        if (atomicCAS(&f->lock, 0, 1) != 0) continue;
+        __threadfence();
+        noted = atomicAdd(&f->code, 0);
+        if (noted == 0 || (int64_t)atomicAdd(at, 0ull) > position) {
+            atomicExch(at, (unsigned long long)position);
+            atomicExch(&f->op, op);
+            atomicExch(&f->argument, argument);
+            atomicExch(&f->value, (unsigned long long)value);
+            atomicExch(&f->size, (unsigned long long)size);
+            __threadfence();
+            atomicExch(&f->code, (int)code);
+        }
+        __threadfence();
+        atomicExch(&f->lock, 0);
+        done = 1;
+    }
 }
 
 #endif

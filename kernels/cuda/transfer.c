@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cuda.h"
+#include "index.h"
 
 enum { SEGMENTS = 4, LINE = 64 };
 #define SEGMENT_BYTES ((size_t)1 << 20)
@@ -122,20 +123,28 @@ static luma_status ask_faults(luma_state *S, lm_cuda *c) {
         "cuMemcpyDtoHAsync");
 }
 
-/* Position in row-major order as text " at [1, 2]", as far as the shape is known. */
-static luma_status raise_fault(luma_state *S, lm_cuda *c, const lm_fault *f, const lm_watch *w) {
-    lm_text text;
-    const char *place = "";
-    int64_t at = f->position, where[LUMA_MAX_DIMS];
-    if (w) {
-        for (int d = w->ndim - 1; d >= 0; d--) {
-            where[d] = w->shape[d] > 0 ? at % w->shape[d] : 0;
-            at /= w->shape[d] > 0 ? w->shape[d] : 1;
-        }
-        place = w->ndim > 0 ? lm_place_text(S, &text, w->ndim, where) : "";
+/* The error that the CPU has for the same mistake. As an operation is over when its fault is found,
+** the message says what it was; with LUMA_SYNC=1 it is the very error of the CPU. */
+static luma_status raise_fault(luma_state *S, const lm_cuda *c, const lm_fault *f,
+                               const lm_watch *w) {
+    int64_t place[LUMA_MAX_DIMS];
+    int ndim = w ? w->ndim : 0;
+    lm_op op = w ? w->op : (lm_op)f->op;
+    bool named = (unsigned)op < LM_NOPS;
+    luma_status status;
+    if (f->code == LM_FAULT_INDEX) {
+        const int64_t *shape = w ? w->shape : NULL;
+        status = lm_index_fail_at(S, f->argument, ndim, shape, (int64_t)f->position,
+                                  (int64_t)f->value, (int64_t)f->size);
+    } else {
+        lm_guard guard = f->code == LM_FAULT_ZERO ? LM_GUARD_ZERO : LM_GUARD_NEGATIVE;
+        if (w) lm_place_at(place, ndim, w->shape, (int64_t)f->position);
+        status = lm_guard_fail(S, op, guard, ndim, place);
     }
-    return lm_fail(S, LUMA_ERR_INDEX, 0, "%s on %s: fault %d%s", lm_ops[f->op].name, c->name,
-                   f->code, place);
+    if (c->sync_always) return status;
+    return lm_fail(S, status, 0, "%s (in %s%s%s, queued on %s before)", luma_message(S),
+                   named ? "'" : "", named ? lm_ops[op].name : "an operation", named ? "'" : "",
+                   c->name);
 }
 
 /* After the stream was waited for: raises the fault of the launch that was queued first. Faults stay
@@ -256,4 +265,42 @@ luma_status lm_cuda_download(luma_state *S, lm_device *d, void *dst, const void 
     if (status == LUMA_OK) c->copies++;
     lm_cuda_leave(c);
     return status;
+}
+
+/* The stream of c waits for all that is queued on that of the other so far. */
+static luma_status follow(luma_state *S, lm_cuda *c, lm_cuda *other) {
+    LM_TRY(lm_cuda_enter(S, other));
+    luma_status status = lm_cuda_check(
+        S, other, other->driver->cuEventRecord(other->event, other->stream), "cuEventRecord");
+    lm_cuda_leave(other);
+    LM_TRY(status);
+    LM_TRY(lm_cuda_enter(S, c));
+    status = lm_cuda_check(S, c, c->driver->cuStreamWaitEvent(c->stream, other->event, 0),
+                           "cuStreamWaitEvent");
+    lm_cuda_leave(c);
+    return status;
+}
+
+static luma_status copy_peer(luma_state *S, lm_cuda *from, CUdeviceptr src, lm_cuda *to,
+                             CUdeviceptr dst, size_t nbytes) {
+    LM_TRY(lm_cuda_enter(S, to));
+    luma_status status = lm_cuda_check(
+        S, to,
+        to->driver->cuMemcpyPeerAsync(dst, to->context, src, from->context, nbytes, to->stream),
+        "cuMemcpyPeerAsync");
+    lm_cuda_leave(to);
+    if (status == LUMA_OK) to->copies++;
+    return status;
+}
+
+luma_status lm_cuda_send(luma_state *S, lm_device *d, const void *src, lm_device *to, void *dst,
+                         size_t nbytes) {
+    lm_cuda *sender = lm_cuda_of(d), *receiver = lm_cuda_of(to);
+    if (nbytes == 0) return LUMA_OK;
+    LM_TRY(follow(S, receiver, sender));
+    luma_status status = copy_peer(S, sender, (CUdeviceptr)(uintptr_t)src, receiver,
+                                   (CUdeviceptr)(uintptr_t)dst, nbytes);
+    /* src may be used anew only after the copy; it may have been queued where this fails */
+    luma_status after = follow(S, sender, receiver);
+    return status != LUMA_OK ? status : after;
 }
