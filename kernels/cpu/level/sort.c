@@ -3,66 +3,19 @@
 #include <string.h>
 
 #include "cpu/level.h"
+#include "order.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* ---- keys: as wide as the element, the greatest for every NaN, one for both zeros ----------*/
+/* ---- keys ---------------------------------------------------------------------------------*/
 
-INLINE uint64_t key_of_float(uint64_t bits, uint64_t sign, uint64_t greatest) {
-    uint64_t magnitude = bits & (sign - 1);
-    if (magnitude > greatest) return 2 * sign - 1;
-    if (magnitude == 0) return sign;
-    return bits & sign ? sign - magnitude : sign + magnitude;
-}
-
-#define LOAD(T)                                                                                    \
-    T v;                                                                                           \
-    memcpy(&v, p, sizeof v)
-
-INLINE uint64_t key_b8(const char *p) {
-    return *p != 0;
-}
-INLINE uint64_t key_u8(const char *p) {
-    return (uint8_t)*p;
-}
-INLINE uint64_t key_i8(const char *p) {
-    return (uint8_t)*p ^ 0x80u;
-}
-INLINE uint64_t key_i16(const char *p) {
-    LOAD(uint16_t);
-    return v ^ 0x8000u;
-}
-INLINE uint64_t key_i32(const char *p) {
-    LOAD(uint32_t);
-    return v ^ 0x80000000u;
-}
-INLINE uint64_t key_u32(const char *p) {
-    LOAD(uint32_t);
-    return v;
-}
-INLINE uint64_t key_i64(const char *p) {
-    LOAD(uint64_t);
-    return v ^ UINT64_C(1) << 63;
-}
-INLINE uint64_t key_f8(const char *p) {
-    return key_of_float((uint8_t)*p, 0x80, 0x7e);
-}
-INLINE uint64_t key_f16(const char *p) {
-    LOAD(uint16_t);
-    return key_of_float(v, 0x8000, 0x7c00);
-}
-INLINE uint64_t key_bf16(const char *p) {
-    LOAD(uint16_t);
-    return key_of_float(v, 0x8000, 0x7f80);
-}
-INLINE uint64_t key_f32(const char *p) {
-    LOAD(uint32_t);
-    return key_of_float(v, UINT64_C(1) << 31, 0x7f800000);
-}
-INLINE uint64_t key_f64(const char *p) {
-    LOAD(uint64_t);
-    return key_of_float(v, UINT64_C(1) << 63, 0x7ff0000000000000);
-}
+#define KEY_OF(_, token, ENUM, Bits, ...)                                                          \
+    INLINE uint64_t key_##token(const char *p) {                                                   \
+        Bits bits;                                                                                 \
+        memcpy(&bits, p, sizeof bits);                                                             \
+        return lm_order_##token(bits);                                                             \
+    }
+LM_ORDERS(KEY_OF, _)
 
 /* ---- words --------------------------------------------------------------------------------*/
 
