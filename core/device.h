@@ -43,6 +43,7 @@ typedef struct {
     bool known;   /* the same index and size as in the part before */
 } lm_index_part;
 typedef struct {
+    lm_op op; /* for messages of later; LM_NOPS: none */
     lm_index_kind kind;
     int index_base;
     int ndim;

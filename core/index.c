@@ -83,9 +83,9 @@ static luma_status check_index(luma_state *S, int argument, const luma_tensor *i
 
 /* ---- the walk --------------------------------------------------------------------------------*/
 
-static void walk_open(const luma_state *S, lm_index *w, lm_index_kind kind, int ndim,
+static void walk_open(const luma_state *S, lm_index *w, lm_op op, lm_index_kind kind, int ndim,
                       const int64_t *shape) {
-    *w = (lm_index){.kind = kind, .index_base = S->index_base, .ndim = ndim};
+    *w = (lm_index){.op = op, .kind = kind, .index_base = S->index_base, .ndim = ndim};
     memcpy(w->shape, shape, (size_t)ndim * sizeof *shape);
 }
 
@@ -149,7 +149,7 @@ luma_status luma_index_select(luma_state *S, luma_tensor *out, const luma_tensor
     memcpy(shape, wide.layout.shape, sizeof shape);
     shape[d] = luma_numel(index);
     lm_index w;
-    walk_open(S, &w, LM_INDEX_READ, wide.layout.ndim, shape);
+    walk_open(S, &w, LM_OP_index_select, LM_INDEX_READ, wide.layout.ndim, shape);
     walk_index(&w, 3, &own, d, 1, wide.layout.shape[d], wide.layout.stride[d]);
     w.indexed = fixed_along(&wide, &w, d);
     int ndim = x->layout.ndim ? x->layout.ndim : index->layout.ndim;
@@ -185,7 +185,7 @@ luma_status luma_gather(luma_state *S, luma_tensor *out, const luma_tensor *x, i
     LM_TRY(adopt(S, &own, index, lm_device_of(x), index->dtype));
     luma_tensor positions = lm_at_least_1d(&own);
     lm_index w;
-    walk_open(S, &w, LM_INDEX_READ, wide.layout.ndim, positions.layout.shape);
+    walk_open(S, &w, LM_OP_gather, LM_INDEX_READ, wide.layout.ndim, positions.layout.shape);
     lm_index_part *p =
         walk_index(&w, 3, &own, 0, index->layout.ndim, wide.layout.shape[d], wide.layout.stride[d]);
     memcpy(p->stride, positions.layout.stride, sizeof p->stride);
@@ -200,7 +200,7 @@ static luma_status read_flat(luma_state *S, luma_tensor *out, const luma_tensor 
                              const luma_tensor *index) {
     luma_tensor positions = lm_at_least_1d(index);
     lm_index w;
-    walk_open(S, &w, LM_INDEX_READ, positions.layout.ndim, positions.layout.shape);
+    walk_open(S, &w, LM_OP_take, LM_INDEX_READ, positions.layout.ndim, positions.layout.shape);
     int64_t numel = luma_numel(x), divisor = 1;
     bool flat = luma_is_contiguous(x) || numel == 0;
     for (int d = flat ? 0 : x->layout.ndim - 1; d >= 0; d--) {
@@ -381,9 +381,9 @@ static luma_dtype sum_dtype(const luma_tensor *x) {
     return lm_dtype_is_float(x->dtype) ? (luma_dtype)lm_dtypes[x->dtype].compute : x->dtype;
 }
 
-static luma_status scatter(luma_state *S, luma_tensor *out, lm_index_kind kind, luma_dtype dtype,
-                           const luma_tensor *x, int64_t dim, const luma_tensor *index,
-                           const luma_tensor *src) {
+static luma_status scatter(luma_state *S, luma_tensor *out, lm_op op, lm_index_kind kind,
+                           luma_dtype dtype, const luma_tensor *x, int64_t dim,
+                           const luma_tensor *index, const luma_tensor *src) {
     int d;
     LM_TRY(check_index(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
@@ -399,7 +399,7 @@ static luma_status scatter(luma_state *S, luma_tensor *out, lm_index_kind kind, 
         if (out->storage && status == LUMA_OK) status = keep_apart(S, &own, out);
         lm_index w;
         luma_tensor positions = lm_at_least_1d(&own);
-        walk_open(S, &w, kind, positions.layout.ndim, positions.layout.shape);
+        walk_open(S, &w, op, kind, positions.layout.ndim, positions.layout.shape);
         walk_index(&w, 3, &own, positions.layout.ndim - own.layout.ndim, own.layout.ndim, 0, 0);
         w.plain = lm_at_least_1d(&own_src);
         if (src->storage)
@@ -415,13 +415,13 @@ static luma_status scatter(luma_state *S, luma_tensor *out, lm_index_kind kind, 
 
 luma_status luma_scatter(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                          const luma_tensor *index, const luma_tensor *src) {
-    return scatter(S, out, LM_INDEX_WRITE, x->dtype, x, dim, index, src);
+    return scatter(S, out, LM_OP_scatter, LM_INDEX_WRITE, x->dtype, x, dim, index, src);
 }
 
 luma_status luma_scatter_add(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                              const luma_tensor *index, const luma_tensor *src) {
     LM_TRY(check_sums(S, x));
-    return scatter(S, out, LM_INDEX_ADD, sum_dtype(x), x, dim, index, src);
+    return scatter(S, out, LM_OP_scatter_add, LM_INDEX_ADD, sum_dtype(x), x, dim, index, src);
 }
 
 /* src has the shape of x, but along dim that of the list index. */
@@ -444,9 +444,9 @@ static luma_status check_slices(luma_state *S, const luma_tensor *x, int dim,
     return LUMA_OK;
 }
 
-static luma_status slices(luma_state *S, luma_tensor *out, lm_index_kind kind, luma_dtype dtype,
-                          const luma_tensor *x, int64_t dim, const luma_tensor *index,
-                          const luma_tensor *src) {
+static luma_status slices(luma_state *S, luma_tensor *out, lm_op op, lm_index_kind kind,
+                          luma_dtype dtype, const luma_tensor *x, int64_t dim,
+                          const luma_tensor *index, const luma_tensor *src) {
     int d;
     LM_TRY(check_index(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
@@ -461,7 +461,7 @@ static luma_status slices(luma_state *S, luma_tensor *out, lm_index_kind kind, l
         if (out->storage && status == LUMA_OK) status = keep_apart(S, &own, out);
         lm_index w;
         luma_tensor wide = lm_at_least_1d(&own_src);
-        walk_open(S, &w, kind, wide.layout.ndim, wide.layout.shape);
+        walk_open(S, &w, op, kind, wide.layout.ndim, wide.layout.shape);
         w.plain = wide;
         walk_index(&w, 3, &own, d, 1, 0, 0);
         if (status == LUMA_OK) status = write_copy(S, out, x, &w, d);
@@ -474,12 +474,12 @@ static luma_status slices(luma_state *S, luma_tensor *out, lm_index_kind kind, l
 luma_status luma_index_add(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                            const luma_tensor *index, const luma_tensor *src) {
     LM_TRY(check_sums(S, x));
-    return slices(S, out, LM_INDEX_ADD, sum_dtype(x), x, dim, index, src);
+    return slices(S, out, LM_OP_index_add, LM_INDEX_ADD, sum_dtype(x), x, dim, index, src);
 }
 
 luma_status luma_index_copy(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                             const luma_tensor *index, const luma_tensor *src) {
-    return slices(S, out, LM_INDEX_WRITE, x->dtype, x, dim, index, src);
+    return slices(S, out, LM_OP_index_copy, LM_INDEX_WRITE, x->dtype, x, dim, index, src);
 }
 
 /* ---- several dims at once --------------------------------------------------------------------*/
@@ -543,7 +543,7 @@ static void walk_indices(luma_state *S, lm_index *w, lm_index_kind kind, const l
         layout.shape[layout.ndim] = x->layout.shape[d];
         layout.stride[layout.ndim++] = x->layout.stride[d];
     }
-    walk_open(S, w, kind, layout.ndim, layout.shape);
+    walk_open(S, w, LM_NOPS, kind, layout.ndim, layout.shape);
     w->indexed = *x;
     w->indexed.layout = layout;
     for (int d = 0; d < ix->n; d++) {
