@@ -34,6 +34,19 @@
 #define LM_COMPUTED_bf16 f32
 #define LM_COMPUTED_f32 f32
 #define LM_COMPUTED_f64 f64
+/* Whether index_add has sums of a stored dtype, 4 or 8 where atomic sums of that size are its. */
+#define LM_SUMS_b8 0
+#define LM_SUMS_u8 1
+#define LM_SUMS_i8 1
+#define LM_SUMS_i16 1
+#define LM_SUMS_i32 4
+#define LM_SUMS_u32 4
+#define LM_SUMS_i64 8
+#define LM_SUMS_f8 0
+#define LM_SUMS_f16 0
+#define LM_SUMS_bf16 0
+#define LM_SUMS_f32 1
+#define LM_SUMS_f64 1
 #define LM_OF_(prefix, token) prefix##token
 #define LM_OF(prefix, token) LM_OF_(prefix, token)
 
@@ -130,5 +143,103 @@ typedef struct {
     int64_t reduced_x[LM_WALK_DIMS];
 } lm_args_reduce;
 enum { LM_MEAN, LM_VAR, LM_STD };
+
+/* ---- sort ---- */
+
+/* Rows of x, `rows` of them from number `first` on, and the first k elements of each in order.
+** Strides in bytes; those of rows go with the walk over all rows. */
+typedef struct {
+    const void *x;
+    void *values, *positions; /* NULL where not wanted; positions are int64 */
+    lm_walk walk;
+    int64_t x_row[LM_WALK_DIMS], values_row[LM_WALK_DIMS], positions_row[LM_WALK_DIMS];
+    int64_t x_step, values_step, positions_step;
+    int64_t n, k, first, rows;
+    const void *keys, *at; /* unless NULL: keys of n elements of each row, and their positions */
+    uint64_t flip;         /* what turns keys round: 0 or all ones */
+    int32_t dtype, log, index_base; /* luma_dtype; its bytes are 1 << log */
+    int32_t width;                  /* see sort_rows.h */
+    int32_t wide;                   /* positions in `at` have 8 bytes, else 4 */
+    int32_t unused;
+} lm_args_sort;
+
+/* Keys and positions of rows of n, in two buffers each; in tiles, see radix.h. */
+typedef struct {
+    void *keys[2], *at[2];
+    unsigned long long *varies; /* of each row: the bits in which its keys differ */
+    void *counts, *totals;      /* of each row: `lines` lines of a count per tile; their sums */
+    int64_t n, rows, tiles;
+    int32_t lines;
+    int32_t shift;  /* of the digit of this pass */
+    int32_t placed; /* at[0] holds the positions; else that of element i is i */
+    int32_t unused;
+} lm_args_radix;
+typedef struct {
+    lm_args_sort sort;
+    lm_args_radix radix;
+    int32_t bits; /* of a key */
+    int32_t unused;
+} lm_args_radix_rows;
+
+/* The k least keys of each row of n. */
+typedef struct {
+    const void *keys;
+    void *best_keys, *best_at;           /* (rows, k) */
+    unsigned long long *chosen, *wanted; /* of each row, see radix.h */
+    void *digits;                        /* (rows, 256), 0 at first */
+    void *counts;                        /* (rows, 2, tiles) */
+    int64_t n, k, tiles;
+    int32_t shift, unused;
+} lm_args_select;
+
+/* ---- index ---- */
+
+/* An index tensor, see lm_index_part. */
+typedef struct {
+    const void *data;
+    lm_fault *fault;                      /* NULL: another notes what is wrong with it */
+    int64_t stride[LM_WALK_DIMS];         /* bytes */
+    int64_t position[LM_WALK_DIMS];       /* row-major in the index tensor */
+    int64_t size, step, divisor, modulus; /* step in the unit of `indexed` */
+    int32_t dtype, argument;
+} lm_args_index_part;
+/* Elements at places that index tensors decide. What numbers a place is in bytes, to move elements;
+** or counts places, to find those that are the same. `writer` numbers what goes to one place each:
+** all positions along dims where no index moves are one writer. */
+typedef struct {
+    lm_walk walk;
+    void *plain, *indexed;
+    int64_t plain_stride[LM_WALK_DIMS], indexed_stride[LM_WALK_DIMS], writer_stride[LM_WALK_DIMS];
+    /* of writers: the slot of its place, its greatest value if it has none; of slots: the last
+    ** writer + 1. In 8 bytes if wide_writers, else in 4. slots NULL: no two writers. */
+    void *slots, *last;
+    unsigned long long *places; /* of slots: the place, ~0 for none; NULL: slot = place */
+    uint64_t nslots;            /* a power of two when there are places */
+    int32_t wide_writers;
+    int32_t op, n, index_base;
+    lm_args_index_part parts[LM_WALK_DIMS];
+} lm_args_index;
+
+/* Sums into places, whose writers are sorted by place. index walks over writers; rest over the dims
+** where no index moves. */
+typedef struct {
+    lm_args_index index;
+    lm_walk rest;
+    int64_t rest_plain[LM_WALK_DIMS], rest_indexed[LM_WALK_DIMS];
+    void *keys, *at;            /* of sorted writers: the place and the number */
+    int32_t wide_keys, wide_at; /* of 8 bytes, else of 4 */
+    int32_t inner, unused;      /* rest runs faster than writers */
+    uint64_t nplaces;           /* the place of writers with a wrong index */
+} lm_args_index_add;
+
+/* Bytes that are not 0. */
+typedef struct {
+    const uint8_t *x;
+    int64_t *counts, *total; /* of tiles, later of all tiles before; of all */
+    int64_t *positions;      /* (total, ndim) */
+    int64_t n, tiles;
+    lm_walk walk; /* over x, its dims as they are */
+    int32_t ndim, index_base;
+} lm_args_nonzero;
 
 #endif

@@ -266,4 +266,8 @@ const lm_device_ops lm_cuda_ops = {
     .fill = lm_cuda_fill,
     .reduce = lm_cuda_reduce,
     .matmul = lm_cuda_matmul,
+    .sort = lm_cuda_sort,
+    .index = lm_cuda_index,
+    .count_nonzero = lm_cuda_count_nonzero,
+    .nonzero = lm_cuda_nonzero,
 };

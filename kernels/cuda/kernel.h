@@ -15,10 +15,15 @@
 #define LM_KERNEL_(name)                                                                           \
     extern "C" __global__ void name(const __grid_constant__ lm_args_of_##name a)
 #define LM_ALL_LANES 0xffffffffu
+#define LM_DYNAMIC_SHARED(T, name)                                                                 \
+    extern __shared__ uint4 lm_dynamic_shared[];                                                   \
+    T *name = (T *)lm_dynamic_shared
 #else
 #include "emulator/shim.h"
 #define LM_KERNEL_(name) LM_EMU_KERNEL(name, lm_args_of_##name)
 #define LM_ALL_LANES 0xffffffffu
+/* The bytes of shared memory that the launch asks for, as T *name. */
+#define LM_DYNAMIC_SHARED(T, name) T *name = (T *)lm_emu_dynamic_shared()
 #endif
 #define LM_KERNEL(name) LM_KERNEL_(name)
 

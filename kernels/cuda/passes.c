@@ -1,0 +1,71 @@
+/* passes.c -- what sorting of long rows and of places has in common on the host.
+** Layer: kernels/cuda. */
+#include "passes.h"
+
+#define ALIGN 256
+
+lm_radix_kind lm_radix_kind_of(int key_bits, int64_t n) {
+    if (n >= INT64_C(1) << 32) return LM_RADIX_WIDE;
+    return key_bits <= 32 ? LM_RADIX_NARROW : LM_RADIX_LONG;
+}
+
+size_t lm_radix_key_size(lm_radix_kind kind) {
+    return kind == LM_RADIX_NARROW ? 4 : 8;
+}
+
+size_t lm_radix_at_size(lm_radix_kind kind) {
+    return kind == LM_RADIX_WIDE ? 8 : 4;
+}
+
+/* As radix_*.cu define ITEMS. */
+int64_t lm_radix_tiles(lm_radix_kind kind, int64_t n) {
+    int64_t tile = LM_RADIX_BLOCK * (kind == LM_RADIX_NARROW ? 16 : 8);
+    return (n - 1) / tile + 1;
+}
+
+void *lm_carve(char *base, size_t *end, size_t nbytes) {
+    size_t start = (*end + ALIGN - 1) / ALIGN * ALIGN;
+    *end = start + nbytes;
+    return base ? base + start : NULL;
+}
+
+void lm_radix_carve(lm_args_radix *r, lm_radix_kind kind, char *base, size_t *end) {
+    size_t key = lm_radix_key_size(kind), at = lm_radix_at_size(kind);
+    size_t n = (size_t)(r->rows * r->n);
+    r->tiles = lm_radix_tiles(kind, r->n);
+    r->lines = 256;
+    for (int i = 0; i < 2; i++) {
+        r->keys[i] = lm_carve(base, end, n * key);
+        r->at[i] = lm_carve(base, end, n * at);
+    }
+    r->varies = lm_carve(base, end, (size_t)r->rows * sizeof *r->varies);
+    if (r->tiles == 1) return;
+    size_t lines = 256 * (size_t)r->rows * at;
+    r->counts = lm_carve(base, end, lines * (size_t)r->tiles);
+    r->totals = lm_carve(base, end, lines);
+}
+
+luma_status lm_radix_set(luma_state *S, lm_cuda *c, void *words, int64_t n, uint64_t word) {
+    lm_args_fill fill = {.y = words, .n = (uint64_t)n, .element = word};
+    return LM_LAUNCH(S, c, fill_8, lm_cuda_shape(c, n, 4, 256), &fill);
+}
+
+luma_status lm_radix_launch(luma_state *S, lm_cuda *c, lm_kernel kernel, int64_t blocks,
+                            const void *args) {
+    lm_shape shape = {.grid = {(unsigned)blocks, 1, 1}, .block = LM_RADIX_BLOCK};
+    return lm_cuda_launch(S, c, kernel, shape, args);
+}
+
+luma_status lm_radix_run(luma_state *S, lm_cuda *c, const lm_args_radix *r, lm_radix_kind kind,
+                         int bits) {
+    lm_args_radix pass = *r;
+    int64_t tiles = r->rows * r->tiles, lines = r->rows * 256, warps = LM_RADIX_BLOCK / 32;
+    for (pass.shift = 0; pass.shift < bits; pass.shift += 8) {
+        if (r->tiles > 1) {
+            LM_TRY(LM_RADIX_LAUNCH(S, c, kind, radix_count, tiles, &pass));
+            LM_TRY(LM_RADIX_LAUNCH(S, c, kind, radix_scan, lines / warps, &pass));
+        }
+        LM_TRY(LM_RADIX_LAUNCH(S, c, kind, radix_scatter, tiles, &pass));
+    }
+    return LUMA_OK;
+}

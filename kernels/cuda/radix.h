@@ -1,0 +1,301 @@
+/* radix.h -- long rows, sorted by a radix sort from the lowest digit of 8 bits, and the selection
+** of the first k of a row from the highest; template, included by radix_*.cu: KEY and POSITION are
+** unsigned types, ITEMS the elements of a thread, RADIX(name) the name of a kernel.
+** Layer: kernels/cuda.
+**
+** A tile is what a block of 256 threads handles. A digit that is one and the same in a whole row is
+** passed over, which is known on the device only: so each kernel finds out for itself which of the
+** two buffers of a row is the one to read. */
+#include "cuda/block.h"
+#include "cuda/sort.h"
+
+#define BLOCK LM_BLOCK
+#define WARPS LM_WARPS
+#define TILE (BLOCK * ITEMS)
+
+/* The tile of this block: a row, and its elements from `start` to below `end`. */
+typedef struct {
+    int64_t row, tile, start, end;
+} radix_tile;
+LM_FN radix_tile tile_of(unsigned block, int64_t tiles, int64_t n) {
+    radix_tile t;
+    t.row = block / (unsigned)tiles;
+    t.tile = block % (unsigned)tiles;
+    t.start = t.tile * TILE;
+    t.end = t.start + TILE < n ? t.start + TILE : n;
+    return t;
+}
+
+LM_FN unsigned digit_of(KEY key, int shift) {
+    return (unsigned)(key >> shift) & 255;
+}
+
+/* Digits below `shift` that differ in a row: so many passes have run before. */
+LM_FN int passes_below(uint64_t varies, int shift) {
+    int passes = 0;
+    for (int s = 0; s < shift; s += 8)
+        passes += (varies >> s & 255) != 0;
+    return passes;
+}
+
+/* ---- keys --------------------------------------------------------------------------------------*/
+
+LM_KERNEL(RADIX(radix_make)) {
+    radix_tile t = tile_of(blockIdx.x, a.radix.tiles, a.radix.n);
+    int64_t at;
+    LM_OFFSET(a.sort.walk, a.sort.first + t.row, a.sort.x_row, at);
+    const char *x = (const char *)a.sort.x + at;
+    KEY *keys = (KEY *)a.radix.keys[0] + t.row * a.radix.n;
+    KEY first = (KEY)sort_key(a.sort.dtype, x, a.sort.flip), differ = 0;
+    for (int64_t i = t.start + threadIdx.x; i < t.end; i += BLOCK) {
+        KEY key = (KEY)sort_key(a.sort.dtype, x + i * a.sort.x_step, a.sort.flip);
+        keys[i] = key;
+        differ |= key ^ first;
+    }
+    for (int d = 16; d > 0; d /= 2)
+        differ |= __shfl_xor_sync(LM_ALL_LANES, differ, d);
+    if (threadIdx.x % 32 == 0 && differ != 0)
+        atomicOr(&a.radix.varies[t.row], (unsigned long long)differ);
+}
+
+/* ---- a pass ------------------------------------------------------------------------------------*/
+
+LM_KERNEL(RADIX(radix_count)) {
+    __shared__ unsigned count[256];
+    radix_tile t = tile_of(blockIdx.x, a.tiles, a.n);
+    uint64_t varies = a.varies[t.row];
+    if ((varies >> a.shift & 255) == 0) return;
+    const KEY *keys = (const KEY *)a.keys[passes_below(varies, a.shift) % 2] + t.row * a.n;
+    count[threadIdx.x] = 0;
+    __syncthreads();
+    for (int64_t i = t.start + threadIdx.x; i < t.end; i += BLOCK)
+        atomicAdd(&count[digit_of(keys[i], a.shift)], 1u);
+    __syncthreads();
+    ((POSITION *)a.counts)[(t.row * 256 + threadIdx.x) * a.tiles + t.tile] = count[threadIdx.x];
+}
+
+/* A warp for each line of counts: they become sums of those before. a.lines lines a row. */
+LM_KERNEL(RADIX(radix_scan)) {
+    int lane = (int)threadIdx.x % 32;
+    int64_t line = blockIdx.x * (int64_t)WARPS + threadIdx.x / 32;
+    if (line >= a.rows * a.lines) return;
+    if (a.lines == 256 && (a.varies[line / 256] >> a.shift & 255) == 0) return;
+    POSITION *counts = (POSITION *)a.counts + line * a.tiles, total = 0;
+    for (int64_t start = 0; start < a.tiles; start += 128) {
+        POSITION v[4], sum = 0;
+        for (int i = 0; i < 4; i++) {
+            int64_t at = start + lane * 4 + i;
+            v[i] = at < a.tiles ? counts[at] : 0;
+            sum += v[i];
+        }
+        uint64_t all;
+        POSITION before = total + (POSITION)lm_warp_before(sum, &all);
+        for (int i = 0; i < 4; i++) {
+            int64_t at = start + lane * 4 + i;
+            if (at < a.tiles) counts[at] = before;
+            before += v[i];
+        }
+        total += (POSITION)all;
+    }
+    if (lane == 0) ((POSITION *)a.totals)[line] = total;
+}
+
+/* Elements of a tile go to their places: in the tile first, for those of a digit then lie side by
+** side in the row. */
+LM_KERNEL(RADIX(radix_scatter)) {
+    __shared__ unsigned count[WARPS][256];
+    __shared__ uint64_t sums[WARPS + 1];
+    __shared__ POSITION place[256];
+    __shared__ union {
+        KEY key[TILE];
+        POSITION at[TILE];
+    } moved;
+    radix_tile t = tile_of(blockIdx.x, a.tiles, a.n);
+    uint64_t varies = a.varies[t.row];
+    if ((varies >> a.shift & 255) == 0) return;
+    int passes = passes_below(varies, a.shift), side = passes % 2, size = (int)(t.end - t.start);
+    const KEY *from_keys = (const KEY *)a.keys[side] + t.row * a.n;
+    const POSITION *from_at = (const POSITION *)a.at[side] + t.row * a.n;
+    KEY *to_keys = (KEY *)a.keys[side ^ 1] + t.row * a.n, key[ITEMS];
+    POSITION *to_at = (POSITION *)a.at[side ^ 1] + t.row * a.n;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, digit = (int)threadIdx.x;
+    int mine = warp * ITEMS * 32 + lane, local[ITEMS];
+    for (int w = 0; w < WARPS; w++)
+        count[w][digit] = 0;
+    __syncthreads();
+
+    /* among those of its digit in the part of the tile that the warp has */
+    LM_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        bool in = mine + k * 32 < size;
+        key[k] = in ? from_keys[t.start + mine + k * 32] : 0;
+        unsigned d = in ? digit_of(key[k], a.shift) : 256;
+        unsigned same = __match_any_sync(LM_ALL_LANES, d), below = same & ((1u << lane) - 1);
+        unsigned before = in ? count[warp][d] : 0;
+        local[k] = (int)before + __popc(below);
+        __syncwarp();
+        if (in && below == 0) count[warp][d] = before + (unsigned)__popc(same);
+        __syncwarp();
+    }
+    __syncthreads();
+
+    unsigned all = 0;
+    for (int w = 0; w < WARPS; w++) {
+        unsigned c = count[w][digit];
+        count[w][digit] = all;
+        all += c;
+    }
+    unsigned start = (unsigned)lm_block_before(all, sums);
+    POSITION total = a.tiles > 1 ? ((const POSITION *)a.totals)[t.row * 256 + digit] : all;
+    __syncthreads();
+    POSITION base = (POSITION)lm_block_before(total, sums);
+    if (a.tiles > 1) base += ((const POSITION *)a.counts)[(t.row * 256 + digit) * a.tiles + t.tile];
+    for (int w = 0; w < WARPS; w++)
+        count[w][digit] += start;
+    place[digit] = base - start;
+    __syncthreads();
+
+    LM_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        if (mine + k * 32 >= size) continue;
+        local[k] += (int)count[warp][digit_of(key[k], a.shift)];
+        moved.key[local[k]] = key[k];
+    }
+    __syncthreads();
+    POSITION to[ITEMS];
+    LM_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        int i = (int)threadIdx.x + k * BLOCK;
+        if (i >= size) continue;
+        to[k] = place[digit_of(moved.key[i], a.shift)] + (POSITION)i;
+        to_keys[to[k]] = moved.key[i];
+    }
+    __syncthreads();
+    bool placed = passes > 0 || a.placed;
+    LM_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        int64_t i = t.start + mine + k * 32;
+        if (i < t.end) moved.at[local[k]] = placed ? from_at[i] : (POSITION)i;
+    }
+    __syncthreads();
+    LM_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        int i = (int)threadIdx.x + k * BLOCK;
+        if (i < size) to_at[to[k]] = moved.at[i];
+    }
+}
+
+/* The first k of each row, in order. Blocks take BLOCK of them. */
+LM_KERNEL(RADIX(radix_give)) {
+    unsigned parts = (unsigned)((a.sort.k + BLOCK - 1) / BLOCK);
+    int64_t number = blockIdx.x / parts, j = blockIdx.x % parts * (int64_t)BLOCK + threadIdx.x;
+    if (j >= a.sort.k) return;
+    sort_row row;
+    SORT_ROW(a.sort, number, row);
+    int passes = passes_below(a.radix.varies[number], a.bits);
+    int64_t at = j;
+    if (passes > 0 || a.radix.placed)
+        at = (int64_t)((const POSITION *)a.radix.at[passes % 2])[number * a.radix.n + j];
+    SORT_GIVE(a.sort, row, j, at);
+}
+
+/* ---- selection ---------------------------------------------------------------------------------*/
+
+/* For the digit at shift: how many keys have which, of those that agree with a.chosen above it. */
+LM_KERNEL(RADIX(select_count)) {
+    __shared__ unsigned count[256];
+    radix_tile t = tile_of(blockIdx.x, a.tiles, a.n);
+    const KEY *keys = (const KEY *)a.keys + t.row * a.n;
+    uint64_t chosen = a.chosen[t.row] >> a.shift >> 8;
+    count[threadIdx.x] = 0;
+    __syncthreads();
+    for (int64_t i = t.start + threadIdx.x; i < t.end; i += BLOCK) {
+        KEY key = keys[i];
+        if ((uint64_t)key >> a.shift >> 8 == chosen) atomicAdd(&count[digit_of(key, a.shift)], 1u);
+    }
+    __syncthreads();
+    if (count[threadIdx.x] == 0) return;
+    atomicAdd((POSITION *)a.digits + t.row * 256 + threadIdx.x, (POSITION)count[threadIdx.x]);
+}
+
+/* A block for each row: the digit in which the last wanted key lies, and how many of those with it
+** are wanted. */
+LM_KERNEL(RADIX(select_digit)) {
+    __shared__ uint64_t sums[WARPS + 1];
+    POSITION *digits = (POSITION *)a.digits + blockIdx.x * (int64_t)256;
+    POSITION count = digits[threadIdx.x];
+    POSITION wanted = (POSITION)a.wanted[blockIdx.x];
+    POSITION before = (POSITION)lm_block_before(count, sums);
+    digits[threadIdx.x] = 0;
+    __syncthreads();
+    if (before < wanted && wanted - before <= count) {
+        a.chosen[blockIdx.x] |= (unsigned long long)threadIdx.x << a.shift;
+        a.wanted[blockIdx.x] = wanted - before;
+    }
+}
+
+/* Of each tile: how many keys are below the chosen one (line 0 of the row), how many equal (1). */
+LM_KERNEL(RADIX(select_tile)) {
+    __shared__ unsigned found[2];
+    radix_tile t = tile_of(blockIdx.x, a.tiles, a.n);
+    const KEY *keys = (const KEY *)a.keys + t.row * a.n;
+    KEY chosen = (KEY)a.chosen[t.row];
+    unsigned below = 0, equal = 0;
+    if (threadIdx.x < 2) found[threadIdx.x] = 0;
+    __syncthreads();
+    for (int64_t i = t.start + threadIdx.x; i < t.end; i += BLOCK) {
+        below += keys[i] < chosen;
+        equal += keys[i] == chosen;
+    }
+    for (int d = 16; d > 0; d /= 2) {
+        below += __shfl_xor_sync(LM_ALL_LANES, below, d);
+        equal += __shfl_xor_sync(LM_ALL_LANES, equal, d);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&found[0], below);
+        atomicAdd(&found[1], equal);
+    }
+    __syncthreads();
+    if (threadIdx.x < 2)
+        ((POSITION *)a.counts)[(t.row * 2 + threadIdx.x) * a.tiles + t.tile] = found[threadIdx.x];
+}
+
+/* Keys below the chosen one and the first a.wanted equal ones, with their positions, side by side
+** in the order of the row. */
+LM_KERNEL(RADIX(select_move)) {
+    __shared__ unsigned warp_below[WARPS], warp_equal[WARPS];
+    radix_tile t = tile_of(blockIdx.x, a.tiles, a.n);
+    const KEY *keys = (const KEY *)a.keys + t.row * a.n;
+    KEY chosen = (KEY)a.chosen[t.row];
+    POSITION wanted = (POSITION)a.wanted[t.row];
+    POSITION below = ((const POSITION *)a.counts)[t.row * 2 * a.tiles + t.tile];
+    POSITION equal = ((const POSITION *)a.counts)[(t.row * 2 + 1) * a.tiles + t.tile];
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    unsigned lower = (1u << lane) - 1;
+    for (int64_t start = t.start; start < t.end; start += BLOCK) {
+        int64_t i = start + threadIdx.x;
+        KEY key = i < t.end ? keys[i] : (KEY)-1;
+        unsigned is_below = __ballot_sync(LM_ALL_LANES, i < t.end && key < chosen);
+        unsigned is_equal = __ballot_sync(LM_ALL_LANES, i < t.end && key == chosen);
+        if (lane == 0) {
+            warp_below[warp] = (unsigned)__popc(is_below);
+            warp_equal[warp] = (unsigned)__popc(is_equal);
+        }
+        __syncthreads();
+        POSITION before = below + (POSITION)__popc(is_below & lower);
+        POSITION same = equal + (POSITION)__popc(is_equal & lower);
+        for (int w = 0; w < WARPS; w++) {
+            before += w < warp ? warp_below[w] : 0;
+            same += w < warp ? warp_equal[w] : 0;
+            below += warp_below[w];
+            equal += warp_equal[w];
+        }
+        bool take = (is_below >> lane & 1) != 0 || ((is_equal >> lane & 1) != 0 && same < wanted);
+        if (take) {
+            int64_t slot = t.row * a.k + (int64_t)(before + (same < wanted ? same : wanted));
+            ((KEY *)a.best_keys)[slot] = key;
+            ((POSITION *)a.best_at)[slot] = (POSITION)i;
+        }
+        __syncthreads();
+    }
+}
