@@ -76,7 +76,9 @@ int lm_finish(lm_call *k, const lm_where *w) {
     const char *device = w->device ? w->device : luma_default_device(k->c->S);
     if (strcmp(device, "cpu") != 0) {
         int idx = lua_gettop(k->L);
-        lm_move_push(k, idx, idx, lm_box_test(k->L, idx)->dtype, device);
+        luma_tensor *host = lm_box_test(k->L, idx);
+        lm_move_push(k, idx, idx, host->dtype, device);
+        luma_release(k->c->S, host); /* nobody else has it */
     }
     return 1;
 }

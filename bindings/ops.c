@@ -49,7 +49,9 @@ static luma_tensor *upload_list(call *c, luma_tensor *list, int arg) {
     luma_status status = lm_index_check(k->c->S, arg, list, size);
     if (status != LUMA_OK) lm_raise(k, status);
     int idx = lua_gettop(k->L);
-    return lm_move_push(k, idx, idx, LUMA_INT64, lm_device_of(x)->name);
+    luma_tensor *moved = lm_move_push(k, idx, idx, LUMA_INT64, lm_device_of(x)->name);
+    luma_release(k->c->S, list); /* nobody else has it */
+    return moved;
 }
 
 static void read_index(call *c, lm_arg *a, int arg, int idx) {
