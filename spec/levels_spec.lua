@@ -1,7 +1,10 @@
 -- levels_spec.lua -- elementwise results have the same bits at every CPU level that has FMA and with
 -- any number of threads; where no rounding is left to a level, at the baseline too.
 package.path = "spec/support/?.lua;" .. package.path
+local device = require "device"
 local program = require "program"
+
+if not device.is_cpu then return end
 
 -- Prints a line per row and dtype: its name, whether the baseline may differ, a digest of the bits.
 local digests = [[

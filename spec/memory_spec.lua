@@ -3,6 +3,7 @@
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local check = require "check"
+local device = require "device"
 local program = require "program"
 
 local T = luma.tensor
@@ -15,6 +16,8 @@ local function storages()
 end
 
 describe("bounds:", function()
+  if not device.is_cpu then return end -- they run in processes of their own, on the CPU
+
   -- Peak bytes of a script in a process of its own, above what lived before its loop.
   local function peak(mode, setup, body)
     local output = program.script(([[
@@ -130,7 +133,7 @@ end)
 
 describe("figures:", function()
   it("memory reports what there is", function()
-    local m = luma.memory("cpu")
+    local m = luma.memory(device.name)
     for _, name in ipairs {"allocated", "reserved", "active", "inactive_split", "requested",
                            "storages", "segments"} do
       assert.equal("integer", math.type(m[name]), name)
@@ -164,7 +167,7 @@ describe("out of memory:", function()
     end)
     assert.is_false(ok)
     assert.is_truthy(message:find("memory", 1, true), message)
-    assert.is_truthy(message:find("cpu", 1, true), message)
+    assert.is_truthy(message:find(device.name, 1, true), message)
     assert.is_true(#keep > 4)
     keep = nil -- luacheck: ignore
     check.tensor({2, 2}, "float32", luma.ones(2) + 1)
