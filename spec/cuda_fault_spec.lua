@@ -33,7 +33,6 @@ end
 local faults = {
   floor_div = function(make) return make({7, 8, 9}, "int64") // make({1, 0, 0}, "int64") end,
   remainder = function(make) return make({{7, 8}, {9, 1}}, "int32") % make({{1, 1}, {1, 0}}, "int32") end,
-  ["floor_div by a number"] = function(make) return make({7, 8}, "uint8") // 0 end,
   trunc_div = function(make)
     return luma.div(make({7}, "int8"), make({0}, "int8"), {rounding = "trunc"})
   end,
@@ -124,6 +123,12 @@ describe("a fault", function()
     check.tensor({2, 4, 6}, "float32", x + x)
     check.tensor({1, 1, 1}, "int64", i // i)
     check.tensor({1, 2, 3}, "int64", i)
+  end)
+
+  it("of a number is raised at once", function()
+    check.raises("n//0", function() return T({7, 8}, "uint8") // 0 end)
+    check.raises("negative shift count", function() return T({7, 8}, "int32"):lshift(-1) end)
+    luma.cuda.synchronize(D)
   end)
 
   it("of an index list is raised at once", function()
