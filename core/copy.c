@@ -134,15 +134,19 @@ static luma_status transfer(luma_state *S, const luma_tensor *dst, const luma_te
     return LM_SLOT(S, to, upload, "copy", src->dtype, into, out_of, nbytes);
 }
 
+/* x, contiguous and in dtype, where it is. */
+static luma_status flatten(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                           luma_dtype dtype) {
+    if (x->dtype != dtype || !luma_is_contiguous(x)) return duplicate(S, out, x, dtype);
+    luma_share(out, x);
+    return LUMA_OK;
+}
+
 /* x, contiguous and in dtype, on `device`. */
 static luma_status bring(luma_state *S, luma_tensor *out, const luma_tensor *x, lm_device *device,
                          luma_dtype dtype) {
     luma_tensor flat = LUMA_NEW, moved = LUMA_NEW;
-    if (x->dtype == dtype && luma_is_contiguous(x)) {
-        luma_share(&flat, x);
-    } else {
-        LM_TRY(duplicate(S, &flat, x, dtype));
-    }
+    LM_TRY(flatten(S, &flat, x, dtype));
     lm_device *stop = is_direct(S, lm_device_of(x), device) ? device : lm_cpu(S);
     luma_status status = lm_tensor_new(S, &moved, stop, dtype, x->layout.ndim, x->layout.shape);
     if (status == LUMA_OK) status = transfer(S, &moved, &flat);
@@ -161,14 +165,18 @@ static luma_status bring(luma_state *S, luma_tensor *out, const luma_tensor *x, 
     return status;
 }
 
+/* The elements travel in the smaller of the two dtypes. */
 static luma_status copy_across(luma_state *S, const luma_tensor *dst, const luma_tensor *src) {
-    if (is_direct(S, lm_device_of(src), lm_device_of(dst)) && dst->dtype == src->dtype &&
-        luma_is_contiguous(dst) && luma_is_contiguous(src) &&
+    luma_tensor flat = LUMA_NEW, here = LUMA_NEW;
+    bool grows = lm_dtype_size(src->dtype) < lm_dtype_size(dst->dtype);
+    if (!grows && is_direct(S, lm_device_of(src), lm_device_of(dst)) && luma_is_contiguous(dst) &&
         lm_layout_same_shape(&dst->layout, &src->layout)) {
-        return transfer(S, dst, src);
+        LM_TRY(flatten(S, &flat, src, dst->dtype));
+        luma_status sent = transfer(S, dst, &flat);
+        luma_release(S, &flat);
+        return sent;
     }
-    luma_tensor here = LUMA_NEW;
-    LM_TRY(bring(S, &here, src, lm_device_of(dst), dst->dtype));
+    LM_TRY(bring(S, &here, src, lm_device_of(dst), grows ? src->dtype : dst->dtype));
     luma_tensor wide = here;
     wide.layout = lm_layout_expand(&here.layout, dst->layout.ndim, dst->layout.shape);
     luma_status status = move(S, dst, &wide);
