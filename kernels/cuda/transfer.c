@@ -23,6 +23,7 @@ struct lm_staging {
     segment segments[SEGMENTS];
     int current;
     size_t used;     /* bytes of the current one */
+    bool unsure;     /* copies that no event tells of are in the stream */
     lm_fault *found; /* pinned, LM_WATCHES + 1 */
 };
 
@@ -55,6 +56,7 @@ static void ring_reset(lm_staging *s) {
         s->segments[i].pending = false;
     s->current = 0;
     s->used = 0;
+    s->unsure = false;
 }
 
 static luma_status segment_make(luma_state *S, lm_cuda *c, segment *g) {
@@ -82,9 +84,17 @@ static luma_status segment_wait(luma_state *S, lm_cuda *c, segment *g) {
     return LUMA_OK;
 }
 
+static luma_status ring_drain(luma_state *S, lm_cuda *c) {
+    LM_TRY(lm_cuda_check(S, c, c->driver->cuStreamSynchronize(c->stream), "cuStreamSynchronize"));
+    c->synchronisations++;
+    ring_reset(c->staging);
+    return LUMA_OK;
+}
+
 /* Room in the ring for at least one line; *nbytes is at most what is wanted. */
 static luma_status ring_take(luma_state *S, lm_cuda *c, size_t wanted, char **p, size_t *nbytes) {
     lm_staging *s = c->staging;
+    if (s->unsure) LM_TRY(ring_drain(S, c));
     if (s->used == SEGMENT_BYTES) {
         LM_TRY(segment_mark(S, c, &s->segments[s->current]));
         s->current = (s->current + 1) % SEGMENTS;
@@ -166,9 +176,7 @@ static luma_status take_faults(luma_state *S, lm_cuda *c) {
 
 static luma_status wait_for_stream(luma_state *S, lm_cuda *c) {
     LM_TRY(ask_faults(S, c));
-    LM_TRY(lm_cuda_check(S, c, c->driver->cuStreamSynchronize(c->stream), "cuStreamSynchronize"));
-    c->synchronisations++;
-    ring_reset(c->staging);
+    LM_TRY(ring_drain(S, c));
     return take_faults(S, c);
 }
 
@@ -260,7 +268,10 @@ luma_status lm_cuda_download(luma_state *S, lm_device *d, void *dst, const void 
         status = download_small(S, c, dst, from, nbytes);
     } else {
         status = wait_for_stream(S, c);
-        if (status == LUMA_OK) status = download_large(S, c, dst, from, nbytes);
+        if (status == LUMA_OK) {
+            status = download_large(S, c, dst, from, nbytes);
+            c->staging->unsure = status != LUMA_OK;
+        }
     }
     if (status == LUMA_OK) c->copies++;
     lm_cuda_leave(c);

@@ -155,6 +155,7 @@ bool lm_emu_injected(const char *function) {
         return false;
     if (++failure.seen != failure.at) return false;
     failure.at = 0;
+    lm_emu_count.failures++;
     return true;
 }
 

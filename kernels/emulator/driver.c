@@ -26,11 +26,11 @@ bool lm_emu_works(void) {
 
 /* What a call that has to fail gives: what a driver could say there. */
 static CUresult injected_error(const char *function) {
-    if (strncmp(function, "cuMemAlloc", 10) == 0 || strstr(function, "Create"))
+    if (strncmp(function, "cuMemAlloc", 10) == 0 || strstr(function, "Create") ||
+        strcmp(function, "cuModuleLoadDataEx") == 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (strcmp(function, "cuInit") == 0) return CUDA_ERROR_NO_DEVICE;
     if (strcmp(function, "cuLaunchKernel") == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (strcmp(function, "cuModuleLoadDataEx") == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     return CUDA_ERROR_UNKNOWN;
 }
 

@@ -37,6 +37,7 @@ typedef void lm_emu_fail_fn(const char *function, long n);
 typedef struct {
     long calls, launches, copies, synchronisations;
     long reports;                          /* rules broken */
+    long failures;                         /* by luma_emu_fail and LUMA_EMU_FAIL */
     long allocations, pinned;              /* live */
     long streams, events, modules, others; /* live; others: handles of cuBLAS, cuRAND, NVRTC */
 } lm_emu_figures;

@@ -1,0 +1,301 @@
+/* cuda_test.c -- the CUDA backend on the emulated device where things go wrong: every call of the
+** driver failing in turn, a context that is spoilt, old drivers, forks, the end of the process. Every
+** part runs in a process of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include "cuda/cuda.h"
+#include "emulator/emulator.h"
+#include "luma_lua.h"
+
+static int checks, failures;
+
+static void check(bool ok, int line, const char *what) {
+    checks++;
+    if (ok) return;
+    failures++;
+    printf("line %d: %s\n", line, what);
+}
+#define CHECK(condition) check((condition), __LINE__, #condition)
+
+static lua_State *open_state(void) {
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    luaL_requiref(L, "luma", luaopen_luma, 0);
+    lua_setglobal(L, "luma");
+    return L;
+}
+
+/* Runs text; the error, or NULL. It is left on the stack. */
+static const char *run(lua_State *L, const char *text) {
+    lua_settop(L, 0);
+    if (luaL_dostring(L, text) == LUA_OK) return NULL;
+    return luaL_tolstring(L, -1, NULL);
+}
+
+static bool works(lua_State *L, const char *text) {
+    const char *message = run(L, text);
+    if (message) printf("  %s\n", message);
+    return !message;
+}
+
+static bool raises(lua_State *L, const char *text, const char *part) {
+    const char *message = run(L, text);
+    if (message && strstr(message, part)) return true;
+    printf("  %s\n  where '%s' was expected\n", message ? message : "(no error)", part);
+    return false;
+}
+
+static void *emulator(const char *name) {
+    return lm_emulator_symbol(name);
+}
+
+static void fail_at(const char *function, long n) {
+    lm_emu_fail_fn *fail;
+    void *p = emulator("luma_emu_fail");
+    memcpy(&fail, &p, sizeof fail);
+    fail(function, n);
+}
+
+static lm_emu_figures counts(void) {
+    lm_emu_counts_fn *get;
+    lm_emu_figures figures;
+    void *p = emulator("luma_emu_counts");
+    memcpy(&get, &p, sizeof get);
+    get(&figures);
+    return figures;
+}
+
+/* Runs part(text, n) in a child; true when it passed. Its environment: "A=1", ..., NULL. */
+static bool in_child(int (*part)(const char *text, long n), const char *text, long n,
+                     const char *const *environment) {
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (; environment && *environment; environment++)
+            putenv((char *)(uintptr_t)*environment);
+        failures = 0;
+        int result = part(text, n);
+        fflush(stdout);
+        _exit(failures > 0 ? 1 : result);
+    }
+    int status = 0;
+    checks++;
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status)) {
+        if (WEXITSTATUS(status) == 0) return true;
+        if (WEXITSTATUS(status) == 2) return false; /* not reached */
+    } else {
+        printf("  a child ended by signal %d\n", WTERMSIG(status));
+    }
+    printf("%s, %ld\n", text, n);
+    failures++;
+    return false;
+}
+
+/* ---- every call failing in turn ---- */
+
+static const char program[] = "local x = luma.zeros(1000, {device = 'cuda:0'})\n"
+                              "local y = luma.range(1, 9):to('float32'):to('cuda:0')\n"
+                              "assert(x:sum():item() == 0 and y:sum():item() == 45)\n"
+                              "local z = y:to('cuda:1')\n"
+                              "assert(z:cpu():sum():item() == 45)\n"
+                              "local m = luma.ones(4, 4, {device = 'cuda:1'})\n"
+                              "assert((m:matmul(m)):cpu():sum():item() == 64)\n"
+                              "local big = luma.full({700000}, 3)\n"
+                              "assert(big:cuda():cpu():equal(big))\n"
+                              "luma.cuda.synchronize('cuda:0')\n";
+
+static const char product[] = "local m = luma.ones(4, 4, {device = 'cuda:1'})\n"
+                              "assert((m:matmul(m)):cpu():sum():item() == 64)\n";
+
+/* Calls that give something back: nobody hears of their failure, and what they keep is lost. */
+static bool releases(const char *function) {
+    return strstr(function, "Free") || strstr(function, "Destroy") || strstr(function, "Pop");
+}
+
+/* 0: passed; 2: the function is not called n times. */
+static int fail_in_turn(const char *function, long n) {
+    lua_State *L = open_state();
+    char name[64];
+    snprintf(name, sizeof name, "%s", function);
+    char *version = strstr(name, "_v2");
+    if (version) *version = '\0';
+    char order[80];
+    snprintf(order, sizeof order, "%s:%ld", function, n);
+    setenv("LUMA_EMU_FAIL", order, 1); /* read by cuInit */
+    fail_at(function, n);              /* before that */
+    const char *text = strncmp(function, "cublas", 6) == 0 ? product : program;
+    const char *message = run(L, text);
+    bool released = releases(function);
+    if (released) { /* most of it is given back at the end */
+        CHECK(!message);
+        lua_close(L);
+        L = open_state();
+    }
+    bool reached = counts().failures == 1;
+    fail_at("any", 0);
+    if (message && !strstr(message, name)) {
+        printf("  %s\n", message);
+        CHECK(!"the cause is named");
+    }
+    CHECK(reached || !message);
+    if (reached) CHECK(works(L, text));
+    lua_close(L);
+    lm_emu_figures after = counts();
+    long lost = released;
+    CHECK(after.reports == 0);
+    CHECK(after.allocations <= lost && after.pinned <= lost && after.streams <= lost);
+    CHECK(after.events <= lost && after.others <= lost);
+    return reached ? 0 : 2;
+}
+
+static void test_failing_calls(void) {
+    enum { MOST = 12 };
+    static const char *const two[] = {"LUMA_CUDA=emulate", "LUMA_EMU_DEVICES=2", "LUMA_EMU_GUARD=0",
+                                      "LUMA_EMU_MEMORY=256M", NULL};
+    static const char *const functions[] = {
+#define NAME(_, need, result, name, parameters) #name,
+        LM_CUDA_API(NAME, _) LM_CUBLAS_API(NAME, _)
+#undef NAME
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        int before = failures;
+        for (long n = 1; n <= MOST && failures == before; n++)
+            if (!in_child(fail_in_turn, functions[i], n, two)) break;
+    }
+}
+
+/* ---- a context that is spoilt ---- */
+
+static int spoil(const char *text, long n) {
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(works(L, "x = luma.ones(4, {device = 'cuda:0'}) y = luma.ones(4)"));
+    lua_getglobal(L, "x");
+    luma_state *S = luma_lua_state(L);
+    lm_cuda *c = lm_cuda_of(luma_check(L, -1)->storage->device);
+    lm_args_fill args = {.y = (void *)(uintptr_t)4096, .n = 1000, .element = 1};
+    CHECK(lm_cuda_enter(S, c) == LUMA_OK);
+    CHECK(LM_LAUNCH(S, c, fill_4, lm_cuda_shape(c, 1000, 1, 256), &args) == LUMA_OK);
+    lm_cuda_leave(c);
+    CHECK(raises(L, "return x:cpu()", text));
+    CHECK(raises(L, "return x:cpu()", "cannot be used any more since an earlier error: cuda:0: "));
+    CHECK(raises(L, "luma.zeros(3, {device = 'cuda'})", text));
+    CHECK(works(L, "assert((y + y):sum():item() == 8)"));
+    CHECK(works(L, "x = nil collectgarbage()"));
+    lua_close(L);
+    return 0;
+}
+
+/* ---- drivers and devices of another age ---- */
+
+static int driver_old(const char *text, long n) {
+    (void)text;
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(works(L, "assert(luma.ones(4, {device = 'cuda'}):cpu():sum():item() == 4)"));
+    lua_close(L);
+    return 0;
+}
+
+static int driver_too_old(const char *text, long n) {
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(raises(L, "luma.ones(4, {device = 'cuda'})", text));
+    fail_at("cuModuleLoadDataEx", 1);
+    CHECK(raises(L, "luma.ones(4, {device = 'cuda'})", text));
+    CHECK(counts().failures == 0); /* not tried again */
+    CHECK(works(L, "luma.empty(4, {device = 'cuda'}):cpu()"));
+    lua_close(L);
+    return 0;
+}
+
+static int device_refused(const char *text, long n) {
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(raises(L, "luma.empty(4, {device = 'cuda'})", text));
+    CHECK(raises(L, "luma.empty(4, {device = 'cuda:0'})", text));
+    CHECK(works(L, "luma.ones(4)"));
+    lua_close(L);
+    return 0;
+}
+
+static int memory_small(const char *text, long n) {
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(raises(L, "luma.zeros(16 << 20, {device = 'cuda'})", text));
+    CHECK(works(L, "for i = 1, 100 do local x = luma.zeros(1 << 20, {device = 'cuda'}) end"));
+    CHECK(works(L, "assert(luma.ones(1 << 20, {device = 'cuda'}):cpu():sum():item() == 1 << 20)"));
+    lua_close(L);
+    CHECK(counts().allocations == 0);
+    return 0;
+}
+
+/* ---- forks and ends ---- */
+
+static int after_fork(const char *text, long n) {
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(works(L, "x = luma.ones(4, {device = 'cuda'})"));
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(raises(L, "return x:cpu()", text));
+        CHECK(raises(L, "luma.ones(4, {device = 'cuda'})", text));
+        CHECK(works(L, "assert(luma.ones(4):sum():item() == 4)"));
+        CHECK(works(L, "x = nil collectgarbage()"));
+        lua_close(L);
+        fflush(stdout);
+        _exit(failures);
+    }
+    int status = 1;
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(works(L, "assert(x:cpu():sum():item() == 4)"));
+    lua_close(L);
+    return 0;
+}
+
+/* Closed when the driver has shut down already. */
+static lua_State *late;
+
+__attribute__((destructor(101))) static void close_late(void) {
+    if (late) lua_close(late);
+}
+
+static int end_late(const char *text, long n) {
+    (void)n;
+    late = open_state();
+    CHECK(works(late, text));
+    exit(failures);
+}
+
+static void test_ends(void) {
+    static const char *const plain[] = {"LUMA_CUDA=emulate", NULL};
+    static const char *const ptx_65[] = {"LUMA_CUDA=emulate", "LUMA_EMU_PTX=6.5", NULL};
+    static const char *const ptx_60[] = {"LUMA_CUDA=emulate", "LUMA_EMU_PTX=6.0", NULL};
+    static const char *const volta[] = {"LUMA_CUDA=emulate", "LUMA_EMU_CC=70", NULL};
+    static const char *const none[] = {"LUMA_CUDA=emulate", "LUMA_EMU_DEVICES=0", NULL};
+    static const char *const off[] = {"LUMA_CUDA=off", NULL};
+    static const char *const small[] = {"LUMA_CUDA=emulate", "LUMA_EMU_MEMORY=32M", NULL};
+    in_child(spoil, "CUDA_ERROR_ILLEGAL_ADDRESS", 0, plain);
+    in_child(driver_old, "a driver that knows PTX 6.5", 0, ptx_65);
+    in_child(driver_too_old, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 0, ptx_60);
+    in_child(device_refused, "compute capability 7.0: at least 7.5 is needed", 0, volta);
+    in_child(device_refused, "no CUDA device (", 0, none);
+    in_child(device_refused, "no CUDA driver (LUMA_CUDA=off)", 0, off);
+    in_child(memory_small, "out of memory on cuda:0", 0, small);
+    in_child(after_fork, "fork", 0, plain);
+    in_child(end_late, "x = luma.ones(4, {device = 'cuda'})", 0, plain);
+}
+
+int main(void) {
+    test_ends();
+    test_failing_calls();
+    printf("cuda_test: %d checks, %d failures\n", checks, failures);
+    return failures != 0;
+}
