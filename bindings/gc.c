@@ -7,7 +7,8 @@
 ** A storage that would take a device past its limit fails once, softly:
 ** a full collection follows, limits become max(2 live, live + 64 MB) plus what the Lua heap is
 ** worth, and the operation is tried again. So the peak stays near twice the live set, whatever
-** the mode of the host's collector, which is left alone. */
+** the mode of the host's collector, which is left alone. A device that is out of memory fails once
+** in the same way (S->early), before it waits for streams and gives up its cache. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -80,6 +81,7 @@ void lm_gc_open(lua_State *L, lm_ctx *c) {
     const char *stress = getenv("LUMA_GCSTRESS");
     c->stress = stress && *stress && *stress != '0';
     c->stride = MB;
+    c->S->collects = true;
     set_limits(L, c);
     set_step(c);
 }
@@ -112,8 +114,11 @@ bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried) {
         return true;
     }
     collect(L, c);
+    /* The second try empties a cache itself where a device runs short again. What else failed has no
+    ** such try. */
     S->lifted = true;
-    for (int i = 0; i < S->ndevices && !soft; i++)
+    for (int i = 0; i < S->ndevices && !soft && !S->early; i++)
         lm_cache_empty(S->devices[i]->cache);
+    S->early = false;
     return true;
 }

@@ -1,26 +1,9 @@
-/* cache.c -- segments of raw device memory cut into blocks: best fit, split, merge, retry; slabs of
-** tiny storages before it on the CPU. Layer: core; device memory is only touched on the CPU. */
-#include "cache.h"
+/* cache.c -- segments of raw device memory cut into blocks: best fit, split, merge, retry; blocks
+** that other streams still use. Layer: core; device memory is only touched on the CPU. */
+#include "cache_parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "device.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define LM_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LM_ASAN 1
-#endif
-#endif
-#ifdef LM_ASAN
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#endif
 
 /* PyTorch's sizes, so that its statistics mean the same here. */
 #define SMALL_MAX (1u << 20)      /* largest block of the small pool */
@@ -32,100 +15,38 @@
 #define KEEP_MIN (64u << 20)      /* a CPU keeps this much freed memory, or as much as is in use */
 #define REQUEST_MAX ((size_t)1 << 46)
 
-#define LINE 64          /* alignment of host data, bytes */
-#define TINY_MAX 1024    /* bytes of the largest storage in a slab */
-#define SLAB_SIZE 65536u /* bytes */
-#define SLAB_CLASSES (TINY_MAX / LINE)
+typedef lm_block block;
+typedef lm_use use;
+typedef lm_line line;
+typedef lm_chunk chunk;
+typedef lm_free_set free_set;
 
-typedef struct block block;
-struct block {
-    lm_storage st; /* handed out while the block is taken; must be first */
-    char *p;       /* device address */
-    size_t size;
-    block *before, *after;        /* neighbours in the segment */
-    block *bin_prev, *bin_next;   /* free blocks of like size */
-    block *idle_prev, *idle_next; /* free blocks that are whole segments, oldest first */
-    void *stream;                 /* whose order the block follows; NULL: the device's own */
-    uint8_t pool, set;
-    bool taken;
-};
-
-/* Free blocks by size: BIN_STEPS bins to each power of two, in each the smallest first and of
-** equals the one freed last; a bit says which bins hold any. */
-#define BIN_STEPS 32
-#define BINS ((46 - 6 - 4 + 1) * BIN_STEPS)
-typedef struct {
-    block *bins[BINS];
-    uint64_t map[(BINS + 63) / 64];
-} free_set;
-enum { SET_SMALL, SET_LARGE, SET_WHOLE, SETS };
-
-/* Storages of up to TINY_MAX bytes, header and data side by side. The slab's own head is its first
-** LINE bytes. Slabs with room are in the list of their class. */
-typedef struct item item;
-struct item {
-    union {
-        lm_storage st;
-        item *next; /* while free */
-    } u;
-};
-typedef struct slab slab;
-struct slab {
-    slab *prev, *next;
-    block *home;
-    item *free;
-    char *fresh; /* items from here on were never used */
-    uint32_t class, live, capacity;
-};
-_Static_assert(sizeof(item) <= LINE, "a storage header fits before its data");
-_Static_assert(sizeof(slab) <= LINE, "the head of a slab fits before its items");
-
-#define CHUNK 64
-typedef struct chunk chunk;
-struct chunk {
-    chunk *next;
-    block blocks[CHUNK];
-};
-
-struct lm_cache {
-    lm_device *device;
-    bool host;
-    size_t round, min_split; /* bytes; a rest below min_split stays with its block */
-    size_t limit;
-    size_t used; /* bytes of taken blocks, slabs included */
-    lm_cache_figures figures;
-    free_set sets[SETS];
-    block *idle_first, *idle_last;
-    slab *slabs[SLAB_CLASSES];
-    block *spare; /* block records without memory, linked by after */
-    chunk *chunks;
-};
-
-static inline void count_one(lm_cache_stat *s, int64_t change) {
-    int64_t more = change > 0 ? change : 0;
-    s->current += change;
-    s->allocated += more;
-    s->freed += more - change;
-    if (s->current > s->peak) s->peak = s->current;
-}
-
-static inline void count(lm_cache_stat *pools, int pool, int64_t change) {
-    count_one(&pools[LM_POOL_ALL], change);
-    count_one(&pools[pool], change);
+/* For those who watch over memory: which bytes are in a living block. */
+static inline void tell(const lm_cache *c, char *p, size_t nbytes, bool live, void *stream) {
+    if (c->host && live) ASAN_UNPOISON_MEMORY_REGION(p, nbytes);
+    if (c->host && !live) ASAN_POISON_MEMORY_REGION(p, nbytes);
+    if (c->device->on_block && !c->direct && nbytes)
+        c->device->on_block(c->device, p, nbytes, live, stream);
 }
 
 /* ---- block records --------------------------------------------------------------------------- */
 
+static chunk *chunk_new(lm_cache *c) {
+    chunk *more = malloc(sizeof *more);
+    if (!more) return NULL;
+    more->next = c->chunks;
+    c->chunks = more;
+    return more;
+}
+
 static block *record_new(lm_cache *c) {
     if (!c->spare) {
-        chunk *more = malloc(sizeof *more);
-        if (!more) return NULL;
-        more->next = c->chunks;
-        c->chunks = more;
-        for (int i = 0; i < CHUNK; i++) {
-            more->blocks[i].after = c->spare;
-            c->spare = &more->blocks[i];
+        chunk *more = chunk_new(c);
+        for (int i = 0; more && i < CHUNK; i++) {
+            more->u.blocks[i].after = c->spare;
+            c->spare = &more->u.blocks[i];
         }
+        if (!more) return NULL;
     }
     block *b = c->spare;
     c->spare = b->after;
@@ -215,52 +136,230 @@ static size_t round_up(size_t n, size_t unit) {
 static char *raw_alloc(lm_cache *c, size_t size) {
     size_t reserved = (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current;
     if (c->limit && (size > c->limit || reserved > c->limit - size)) return NULL;
-    lm_device *d = c->device;
-    return d->ops->raw_alloc ? d->ops->raw_alloc(d, size) : NULL;
+    const lm_device_ops *ops = c->device->ops;
+    char *p = ops->raw_alloc ? ops->raw_alloc(c->device, size) : NULL;
+    if (!p && ops->raw_problem) c->problem = ops->raw_problem(c->device);
+    return p;
 }
 
-/* b is free and a whole segment. */
+static void segment_insert(lm_cache *c, block *b) {
+    b->segment_prev = c->segment_last;
+    b->segment_next = NULL;
+    *(c->segment_last ? &c->segment_last->segment_next : &c->segment_first) = b;
+    c->segment_last = b;
+}
+
+static void segment_remove(lm_cache *c, block *b) {
+    *(b->segment_prev ? &b->segment_prev->segment_next : &c->segment_first) = b->segment_next;
+    *(b->segment_next ? &b->segment_next->segment_prev : &c->segment_last) = b->segment_prev;
+}
+
+/* b is a whole segment, in no set. */
 static void segment_release(lm_cache *c, block *b) {
-    free_remove(c, b);
-    count(c->figures.segment, b->pool, -1);
-    count(c->figures.reserved_bytes, b->pool, -(int64_t)b->size);
+    segment_remove(c, b);
+    lm_count(c->figures.segment, b->pool, -1);
+    lm_count(c->figures.reserved_bytes, b->pool, -(int64_t)b->size);
+    lm_note(c, LUMA_MEMORY_SEGMENT_FREE, b->p, b->size, b->stream);
     if (c->host) ASAN_UNPOISON_MEMORY_REGION(b->p, b->size);
     c->device->ops->raw_free(c->device, b->p, b->size);
     record_drop(c, b);
 }
 
-static block *segment_new(lm_cache *c, size_t size, int pool, int set, void *stream) {
-    size_t bytes = pool == LM_POOL_SMALL ? SMALL_SEGMENT
-                   : size < WHOLE_MIN    ? LARGE_SEGMENT
-                                         : round_up(size, WHOLE_ROUND);
+static void release_idle(lm_cache *c) {
+    block *b = c->idle_first;
+    free_remove(c, b);
+    segment_release(c, b);
+}
+
+/* exact: no more than the block needs. */
+static block *segment_new(lm_cache *c, size_t size, int pool, int set, void *stream, bool exact) {
+    size_t bytes = c->direct               ? size
+                   : exact                 ? round_up(size, EXACT_ROUND)
+                   : pool == LM_POOL_SMALL ? SMALL_SEGMENT
+                   : size < WHOLE_MIN      ? LARGE_SEGMENT
+                                           : round_up(size, WHOLE_ROUND);
     block *b = record_new(c);
-    char *p = b ? raw_alloc(c, bytes) : NULL;
-    if (!p) {
-        c->figures.num_alloc_retries++;
-        lm_cache_empty(c);
-        if (!b) b = record_new(c);
-        if (b) p = raw_alloc(c, bytes);
-    }
-    if (b && !p) {
-        bytes = round_up(size, EXACT_ROUND);
-        p = raw_alloc(c, bytes);
-    }
-    if (!p) {
-        if (b) record_drop(c, b);
+    if (!b) return NULL;
+    b->p = raw_alloc(c, bytes);
+    if (!b->p) {
+        record_drop(c, b);
         return NULL;
     }
-    b->p = p;
     b->size = bytes;
     b->pool = (uint8_t)pool;
     b->set = (uint8_t)set;
     b->stream = stream;
-    count(c->figures.segment, pool, 1);
-    count(c->figures.reserved_bytes, pool, (int64_t)bytes);
-    if (c->host) ASAN_POISON_MEMORY_REGION(p, bytes);
+    segment_insert(c, b);
+    lm_count(c->figures.segment, pool, 1);
+    lm_count(c->figures.reserved_bytes, pool, (int64_t)bytes);
+    lm_note(c, LUMA_MEMORY_SEGMENT_ALLOC, b->p, bytes, stream);
+    tell(c, b->p, bytes, false, stream);
     return b;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* a takes the bytes of b, which comes after it; neither is in a set. */
+static void join(lm_cache *c, block *a, block *b) {
+    a->size += b->size;
+    a->after = b->after;
+    if (a->after) a->after->before = a;
+    record_drop(c, b);
+}
+
+/* What a CPU keeps of freed memory is bounded; the segments that were idle longest go first. */
+static void trim(lm_cache *c) {
+    size_t keep = c->used > KEEP_MIN ? c->used : KEEP_MIN;
+    while (c->idle_first && (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current - c->used > keep)
+        release_idle(c);
+}
+
+void lm_block_give(lm_cache *c, block *b) {
+    c->used -= b->size;
+    b->taken = b->released = false;
+    if (c->direct) {
+        segment_release(c, b);
+        return;
+    }
+    if (c->host) ASAN_POISON_MEMORY_REGION(b->p, b->size);
+    int64_t parts = 0, bytes = 0;
+    block *before = b->before, *after = b->after;
+    if (after && !after->taken) {
+        parts--;
+        bytes -= (int64_t)after->size;
+        free_remove(c, after);
+        join(c, b, after);
+    }
+    if (before && !before->taken) {
+        parts--;
+        bytes -= (int64_t)before->size;
+        free_remove(c, before);
+        join(c, before, b);
+        b = before;
+    }
+    if (is_split(b)) {
+        parts++;
+        bytes += (int64_t)b->size;
+    }
+    free_insert(c, b);
+    lm_count(c->figures.inactive_split, b->pool, parts);
+    lm_count(c->figures.inactive_split_bytes, b->pool, bytes);
+    if (c->host) trim(c);
+}
+
+/* ---- a block and its owner ------------------------------------------------------------------- */
+
+/* No stream uses b any more. */
+static void owned_end(lm_cache *c, block *b) {
+    lm_count(c->figures.requested_bytes, b->pool, -(int64_t)b->st.nbytes);
+    if (!c->host) {
+        lm_count(c->figures.active, b->pool, -1);
+        lm_count(c->figures.active_bytes, b->pool, -(int64_t)b->size);
+    }
+    lm_note(c, LUMA_MEMORY_FREED, b->p, b->st.nbytes, b->stream);
+    tell(c, b->p, b->st.nbytes, false, b->stream);
+    lm_block_give(c, b);
+}
+
+/* ---- other streams --------------------------------------------------------------------------- */
+
+static use *use_new(lm_cache *c) {
+    if (!c->spare_uses) {
+        chunk *more = chunk_new(c);
+        for (int i = 0; more && i < CHUNK; i++) {
+            more->u.uses[i].next = c->spare_uses;
+            c->spare_uses = &more->u.uses[i];
+        }
+        if (!more) return NULL;
+    }
+    use *u = c->spare_uses;
+    c->spare_uses = u->next;
+    return u;
+}
+
+static void use_drop(lm_cache *c, use *u) {
+    u->next = c->spare_uses;
+    c->spare_uses = u;
+}
+
+static line *line_of(lm_cache *c, lm_device *by, void *stream) {
+    for (line *l = c->lines; l; l = l->next)
+        if (l->by == by && l->stream == stream) return l;
+    line *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    *l = (line){.next = c->lines, .by = by, .stream = stream};
+    c->lines = l;
+    return l;
+}
+
+/* Records an event behind what each stream has been given so far. */
+static void await(lm_cache *c, block *b) {
+    for (use *u = b->uses, *next; u; u = next) {
+        next = u->next;
+        line *l = u->line;
+        u->event = l->by->ops->event_record(l->by, l->stream);
+        if (!u->event) {
+            use_drop(c, u);
+            continue;
+        }
+        u->next = NULL;
+        *(l->first ? &l->last->next : &l->first) = u;
+        l->last = u;
+        b->waits++;
+        c->awaited++;
+    }
+    b->uses = NULL;
+}
+
+static void end_first(lm_cache *c, line *l) {
+    use *u = l->first;
+    block *b = u->block;
+    l->first = u->next;
+    l->by->ops->event_free(l->by, u->event);
+    use_drop(c, u);
+    c->awaited--;
+    if (--b->waits == 0) owned_end(c, b);
+}
+
+static void poll_events(lm_cache *c) {
+    for (line *l = c->lines; l; l = l->next)
+        while (l->first && l->by->ops->event_done(l->by, l->first->event))
+            end_first(c, l);
+}
+
+static void wait_events(lm_cache *c) {
+    for (line *l = c->lines; l && c->awaited; l = l->next) {
+        if (l->first) l->by->ops->event_wait(l->by, l->last->event);
+        while (l->first)
+            end_first(c, l);
+    }
+}
+
+bool lm_cache_record_stream(lm_storage *st, lm_device *by, void *stream) {
+    lm_cache *c = st->device->cache;
+    if (st->foreign || c->host || !by->ops->event_record) return true;
+    block *b = (block *)(void *)st;
+    if (!stream) stream = by->stream;
+    if (by == c->device && stream == b->stream) return true;
+    line *l = line_of(c, by, stream);
+    if (!l) return false;
+    for (const use *u = b->uses; u; u = u->next)
+        if (u->line == l) return true;
+    use *u = use_new(c);
+    if (!u) return false;
+    *u = (use){.next = b->uses, .line = l, .block = b};
+    b->uses = u;
+    return true;
+}
+
+/* Segments that hold nothing. */
+static void flush(lm_cache *c) {
+    lm_slab_trim(c);
+    while (c->idle_first)
+        release_idle(c);
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 /* b, in no set, keeps its first size bytes; the rest goes to the free blocks where it is worth it.
 ** The counts are PyTorch's: a free part that shrinks stays one inactive split. */
@@ -284,150 +383,148 @@ static void carve(lm_cache *c, block *b, size_t size) {
         b->after = r;
         b->size = size;
         free_insert(c, r);
-        if (!was_split) count(f->inactive_split, b->pool, 1);
-        count(f->inactive_split_bytes, b->pool, was_split ? -(int64_t)size : (int64_t)rest);
+        if (!was_split) lm_count(f->inactive_split, b->pool, 1);
+        lm_count(f->inactive_split_bytes, b->pool, was_split ? -(int64_t)size : (int64_t)rest);
     } else if (was_split) {
-        count(f->inactive_split, b->pool, -1);
-        count(f->inactive_split_bytes, b->pool, -(int64_t)b->size);
+        lm_count(f->inactive_split, b->pool, -1);
+        lm_count(f->inactive_split_bytes, b->pool, -(int64_t)b->size);
     }
 }
 
-/* A taken block of at least size bytes (rounded already); NULL when there is no memory. */
-static block *block_take(lm_cache *c, size_t size, void *stream) {
+static block *fit(lm_cache *c, size_t size, int set, void *stream) {
+    block *b = best_fit(c, set, size, stream);
+    /* A block that is not split must not be much too large either. */
+    if (b && set == SET_WHOLE && b->size - size > size / 4) return NULL;
+    if (b) free_remove(c, b);
+    return b;
+}
+
+block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last) {
     int pool = size <= SMALL_MAX ? LM_POOL_SMALL : LM_POOL_LARGE;
     int set = pool == LM_POOL_SMALL          ? SET_SMALL
               : c->host && size >= WHOLE_MIN ? SET_WHOLE
                                              : SET_LARGE;
-    block *b = best_fit(c, set, size, stream);
-    /* A block that is not split must not be much too large either. */
-    if (b && set == SET_WHOLE && b->size - size > size / 4) b = NULL;
-    if (b)
-        free_remove(c, b);
-    else if (!(b = segment_new(c, size, pool, set, stream)))
-        return NULL;
+    if (c->awaited) poll_events(c);
+    block *b = fit(c, size, set, stream);
+    if (!b) b = segment_new(c, size, pool, set, stream, false);
+    if (!b && last && !c->problem) {
+        c->figures.num_alloc_retries++;
+        lm_note(c, LUMA_MEMORY_RETRY, NULL, size, stream);
+        wait_events(c);
+        b = fit(c, size, set, stream);
+        if (!b) flush(c);
+        if (!b) b = segment_new(c, size, pool, set, stream, false);
+        if (!b) b = segment_new(c, size, pool, set, stream, true);
+    }
+    if (!b) return NULL;
     carve(c, b, size);
     b->taken = true;
     c->used += b->size;
     return b;
 }
 
-/* Joins the free neighbour n to b, which is in no set; returns the bytes that n had. */
-static size_t merge(lm_cache *c, block *b, block *n) {
-    if (!n || n->taken) return 0;
-    size_t size = n->size;
-    free_remove(c, n);
-    if (n == b->before) {
-        b->p = n->p;
-        b->before = n->before;
-        if (b->before) b->before->after = b;
-    } else {
-        b->after = n->after;
-        if (b->after) b->after->before = b;
+/* For a storage or a raw allocation of nbytes. */
+static block *owned_take(lm_cache *c, size_t nbytes, void *stream, bool last) {
+    size_t size = nbytes ? nbytes : 1;
+    if (!c->direct && size <= REQUEST_MAX) size = round_up(size, c->round);
+    block *b = size <= REQUEST_MAX ? lm_block_take(c, size, stream, last) : NULL;
+    if (!b) {
+        if (last && !c->problem) {
+            c->figures.num_ooms++;
+            lm_note(c, LUMA_MEMORY_OOM, NULL, nbytes, stream);
+        }
+        return NULL;
     }
-    b->size += size;
-    record_drop(c, n);
-    return size;
-}
-
-/* What a CPU keeps of freed memory is bounded; the segments that were idle longest go first. */
-static void trim(lm_cache *c) {
-    size_t keep = c->used > KEEP_MIN ? c->used : KEEP_MIN;
-    while (c->idle_first && (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current - c->used > keep)
-        segment_release(c, c->idle_first);
-}
-
-static void block_give(lm_cache *c, block *b) {
-    c->used -= b->size;
-    b->taken = false;
-    if (c->host) ASAN_POISON_MEMORY_REGION(b->p, b->size);
-    int64_t parts = 0, bytes = 0;
-    block *neighbours[2] = {b->before, b->after};
-    for (int i = 0; i < 2; i++) {
-        size_t joined = merge(c, b, neighbours[i]);
-        parts -= joined > 0;
-        bytes -= (int64_t)joined;
+    lm_count(c->figures.allocation, b->pool, 1);
+    lm_count(c->figures.allocated_bytes, b->pool, (int64_t)b->size);
+    lm_count(c->figures.requested_bytes, b->pool, (int64_t)nbytes);
+    if (!c->host) {
+        lm_count(c->figures.active, b->pool, 1);
+        lm_count(c->figures.active_bytes, b->pool, (int64_t)b->size);
     }
-    if (is_split(b)) {
-        parts++;
-        bytes += (int64_t)b->size;
-    }
-    free_insert(c, b);
-    count(c->figures.inactive_split, b->pool, parts);
-    count(c->figures.inactive_split_bytes, b->pool, bytes);
-    if (c->host) trim(c);
+    lm_note(c, LUMA_MEMORY_ALLOC, b->p, nbytes, stream);
+    tell(c, b->p, nbytes, true, stream);
+    b->st = (lm_storage){.refs = 1, .nbytes = nbytes, .data = b->p, .device = c->device};
+    return b;
 }
 
-/* ---- slabs ----------------------------------------------------------------------------------- */
-
-static void slab_link(lm_cache *c, slab *s) {
-    s->prev = NULL;
-    s->next = c->slabs[s->class];
-    if (s->next) s->next->prev = s;
-    c->slabs[s->class] = s;
+static void owned_give(lm_cache *c, block *b) {
+    lm_count(c->figures.allocation, b->pool, -1);
+    lm_count(c->figures.allocated_bytes, b->pool, -(int64_t)b->size);
+    lm_note(c, LUMA_MEMORY_FREE, b->p, b->st.nbytes, b->stream);
+    if (b->uses) await(c, b);
+    if (b->waits)
+        b->released = true;
+    else
+        owned_end(c, b);
 }
 
-static void slab_unlink(lm_cache *c, slab *s) {
-    *(s->prev ? &s->prev->next : &c->slabs[s->class]) = s->next;
-    if (s->next) s->next->prev = s->prev;
+/* ---- raw allocations ------------------------------------------------------------------------- */
+
+static block **raw_place(const lm_cache *c, uintptr_t p) {
+    uint64_t mixed = ((uint64_t)p >> 6) * UINT64_C(0x9E3779B97F4A7C15);
+    return &c->raw[(size_t)(mixed >> 32) & (c->raw_size - 1)];
 }
 
-static slab *slab_new(lm_cache *c, int class) {
-    block *b = block_take(c, SLAB_SIZE, NULL);
+/* Room for one more. */
+static bool raw_grow(lm_cache *c) {
+    if (c->nraw < c->raw_size) return true;
+    size_t before = c->raw_size, size = before ? 2 * before : 64;
+    block **old = c->raw, **table = calloc(size, sizeof *table);
+    if (!table) return false;
+    c->raw = table;
+    c->raw_size = size;
+    for (size_t i = 0; i < before; i++)
+        for (block *b = old[i], *next; b; b = next) {
+            next = b->raw_next;
+            block **at = raw_place(c, (uintptr_t)b->p);
+            b->raw_next = *at;
+            *at = b;
+        }
+    free(old);
+    return true;
+}
+
+void *lm_cache_raw_alloc(lm_cache *c, size_t nbytes, void *stream) {
+    if (!raw_grow(c)) return NULL;
+    block *b = owned_take(c, nbytes, stream ? stream : c->device->stream, true);
     if (!b) return NULL;
-    ASAN_UNPOISON_MEMORY_REGION(b->p, b->size);
-    slab *s = (slab *)(void *)b->p;
-    size_t item_size = (size_t)(class + 2) * LINE;
-    *s = (slab){.home = b,
-                .fresh = b->p + LINE,
-                .class = (uint32_t) class,
-                .capacity = (uint32_t)((SLAB_SIZE - LINE) / item_size)};
-    slab_link(c, s);
-    return s;
+    block **at = raw_place(c, (uintptr_t)b->p);
+    b->raw_next = *at;
+    *at = b;
+    c->nraw++;
+    return b->p;
 }
 
-/* s holds no storage. */
-static void slab_release(lm_cache *c, slab *s) {
-    slab_unlink(c, s);
-    block_give(c, s->home);
-}
-
-static lm_storage *tiny_new(lm_cache *c, size_t nbytes) {
-    int class = nbytes ? (int)((nbytes - 1) / LINE) : 0;
-    slab *s = c->slabs[class];
-    if (!s && !(s = slab_new(c, class))) return NULL;
-    size_t size = (size_t)(class + 1) * LINE;
-    item *it = s->free;
-    if (it) {
-        s->free = it->u.next;
-    } else {
-        it = (item *)(void *)s->fresh;
-        s->fresh += LINE + size;
+bool lm_cache_raw_delete(lm_cache *c, const void *p) {
+    if (!c->raw) return false;
+    for (block **at = raw_place(c, (uintptr_t)p); *at; at = &(*at)->raw_next) {
+        block *b = *at;
+        if (b->p != p) continue;
+        *at = b->raw_next;
+        c->nraw--;
+        owned_give(c, b);
+        return true;
     }
-    if (++s->live == s->capacity) slab_unlink(c, s);
-    char *data = (char *)it + LINE;
-    it->u.st =
-        (lm_storage){.refs = 1, .nbytes = nbytes, .data = data, .device = c->device, .ctx = s};
-    ASAN_POISON_MEMORY_REGION(data, size);
-    ASAN_UNPOISON_MEMORY_REGION(data, nbytes);
-    count(c->figures.allocation, LM_POOL_SMALL, 1);
-    count(c->figures.allocated_bytes, LM_POOL_SMALL, (int64_t)size);
-    count(c->figures.requested_bytes, LM_POOL_SMALL, (int64_t)nbytes);
-    return &it->u.st;
+    return false;
 }
 
-static void tiny_release(lm_cache *c, lm_storage *st) {
-    slab *s = st->ctx;
-    int64_t size = (int64_t)(s->class + 1) * LINE;
-    count(c->figures.allocation, LM_POOL_SMALL, -1);
-    count(c->figures.allocated_bytes, LM_POOL_SMALL, -size);
-    count(c->figures.requested_bytes, LM_POOL_SMALL, -(int64_t)st->nbytes);
-    ASAN_POISON_MEMORY_REGION(st->data, (size_t)size);
-    item *it = (item *)(void *)st;
-    it->u.next = s->free;
-    s->free = it;
-    if (s->live-- == s->capacity) slab_link(c, s);
-    /* One slab of a class may stay empty, for the next round of a loop. */
-    if (s->live == 0 && (s->prev || s->next)) slab_release(c, s);
+bool lm_cache_base(const lm_cache *c, const void *p, void **base, size_t *nbytes) {
+    uintptr_t at = (uintptr_t)p;
+    for (const block *s = c->segment_first; s; s = s->segment_next) {
+        if (at < (uintptr_t)s->p) continue;
+        size_t size = 0;
+        bool taken = false;
+        for (const block *b = s; b; b = b->after) {
+            size += b->size;
+            if (at - (uintptr_t)b->p < b->size) taken = b->taken && !b->released;
+        }
+        if (at - (uintptr_t)s->p >= size) continue;
+        *base = s->p;
+        *nbytes = size;
+        return taken;
+    }
+    return false;
 }
 
 /* ---- the cache ------------------------------------------------------------------------------- */
@@ -445,61 +542,69 @@ lm_cache *lm_cache_open(lm_device *device) {
 void lm_cache_close(lm_cache *c) {
     if (!c) return;
     lm_cache_empty(c);
+    while (c->segment_first) { /* storages that nobody will look at again are in them */
+        block *b = c->segment_first;
+        for (block *after = b->after, *next; after; after = next) {
+            next = after->after;
+            b->size += after->size;
+        }
+        segment_release(c, b);
+    }
+    for (line *l = c->lines, *next; l; l = next) {
+        next = l->next;
+        free(l);
+    }
     for (chunk *k = c->chunks, *next; k; k = next) {
         next = k->next;
         free(k);
     }
+    free(c->raw);
     free(c);
 }
 
-lm_storage *lm_cache_storage(lm_device *device, size_t nbytes) {
+lm_storage *lm_cache_storage(lm_device *device, size_t nbytes, bool last) {
     lm_cache *c = device->cache;
     if (c->host && nbytes <= TINY_MAX) {
-        lm_storage *st = tiny_new(c, nbytes);
-        if (!st) c->figures.num_ooms++;
+        lm_storage *st = lm_slab_take(c, nbytes, last);
+        if (!st && last) c->figures.num_ooms++;
         return st;
     }
-    size_t size = nbytes ? nbytes : 1;
-    block *b = size <= REQUEST_MAX ? block_take(c, round_up(size, c->round), NULL) : NULL;
-    if (!b) {
-        c->figures.num_ooms++;
-        return NULL;
-    }
-    if (c->host) ASAN_UNPOISON_MEMORY_REGION(b->p, nbytes);
-    count(c->figures.allocation, b->pool, 1);
-    count(c->figures.allocated_bytes, b->pool, (int64_t)b->size);
-    count(c->figures.requested_bytes, b->pool, (int64_t)nbytes);
-    b->st = (lm_storage){.refs = 1, .nbytes = nbytes, .data = b->p, .device = device};
-    return &b->st;
+    block *b = owned_take(c, nbytes, device->stream, last);
+    return b ? &b->st : NULL;
 }
 
 void lm_cache_release(lm_storage *st) {
     lm_cache *c = st->device->cache;
-    if (st->ctx) {
-        tiny_release(c, st);
-        return;
-    }
-    block *b = (block *)(void *)st;
-    count(c->figures.allocation, b->pool, -1);
-    count(c->figures.allocated_bytes, b->pool, -(int64_t)b->size);
-    count(c->figures.requested_bytes, b->pool, -(int64_t)st->nbytes);
-    block_give(c, b);
+    if (st->ctx)
+        lm_slab_give(c, st);
+    else
+        owned_give(c, (block *)(void *)st);
 }
 
 void lm_cache_empty(lm_cache *c) {
-    for (int i = 0; i < SLAB_CLASSES; i++)
-        for (slab *s = c->slabs[i], *next; s; s = next) {
-            next = s->next;
-            if (s->live == 0) slab_release(c, s);
-        }
-    while (c->idle_first)
-        segment_release(c, c->idle_first);
+    wait_events(c);
+    flush(c);
 }
 
 void lm_cache_set_limit(lm_cache *c, size_t nbytes) {
     c->limit = nbytes;
     if (nbytes && (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current > nbytes)
         lm_cache_empty(c);
+}
+
+void lm_cache_set_direct(lm_cache *c) {
+    c->direct = true;
+}
+
+void lm_cache_set_notify(lm_cache *c, luma_memory_fn *notify, void *ctx) {
+    c->notify = notify;
+    c->notify_ctx = ctx;
+}
+
+const char *lm_cache_problem(lm_cache *c) {
+    const char *problem = c->problem;
+    c->problem = NULL;
+    return problem;
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -516,9 +621,10 @@ static int64_t largest(const free_set *set) {
 
 void lm_cache_stats(const lm_cache *c, lm_cache_figures *out) {
     *out = c->figures;
-    /* No stream but the device's own uses a block, so none outlives its storage. */
-    memcpy(out->active, out->allocation, sizeof out->active);
-    memcpy(out->active_bytes, out->allocated_bytes, sizeof out->active_bytes);
+    if (c->host) { /* no stream uses a block, so none outlives its storage */
+        memcpy(out->active, out->allocation, sizeof out->active);
+        memcpy(out->active_bytes, out->allocated_bytes, sizeof out->active_bytes);
+    }
     out->limit = (int64_t)c->limit;
     for (int i = 0; i < SETS; i++) {
         int64_t size = largest(&c->sets[i]);
@@ -543,33 +649,21 @@ void lm_cache_reset_accumulated(lm_cache *c) {
     c->figures.num_alloc_retries = c->figures.num_ooms = 0;
 }
 
-typedef struct {
-    char text[32];
-} size_text;
-
-static const char *show_size(size_text *buffer, size_t n) {
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)n / 1024;
-    int unit = 0;
-    for (; value >= 1024 && unit < 5; unit++)
-        value /= 1024;
-    if (n < 1024)
-        snprintf(buffer->text, sizeof buffer->text, "%d bytes", (int)n);
-    else
-        snprintf(buffer->text, sizeof buffer->text, "%.2f %s", value, units[unit]);
-    return buffer->text;
-}
-
-luma_status lm_cache_fail(luma_state *S, lm_device *device, size_t nbytes) {
-    const lm_cache *c = device->cache;
-    const char *problem = device->ops->raw_problem ? device->ops->raw_problem(device) : NULL;
-    if (problem) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", problem);
-    size_t reserved = (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current;
-    size_t used = (size_t)c->figures.allocated_bytes[LM_POOL_ALL].current;
-    size_text tried, in_use, unused, held, limit;
-    return lm_fail(S, LUMA_ERR_MEMORY, 0,
-                   "out of memory on %s: tried to allocate %s; %s in use, %s free, %s reserved%s%s",
-                   device->name, show_size(&tried, nbytes), show_size(&in_use, used),
-                   show_size(&unused, reserved - used), show_size(&held, reserved),
-                   c->limit ? ", limit " : "", c->limit ? show_size(&limit, c->limit) : "");
+void lm_cache_walk(const lm_cache *c, lm_cache_walk_fn *visit, void *ctx) {
+    for (const block *first = c->segment_first; first; first = first->segment_next) {
+        lm_cache_part part = {.segment = (uintptr_t)first->p,
+                              .pool = (lm_cache_pool)first->pool,
+                              .stream = first->stream};
+        for (const block *b = first; b; b = b->after)
+            part.segment_size += b->size;
+        for (const block *b = first; b; b = b->after) {
+            part.address = (uintptr_t)b->p;
+            part.size = b->size;
+            part.requested = b->taken ? b->st.nbytes : 0;
+            part.state = !b->taken     ? LM_PART_INACTIVE
+                         : b->released ? LM_PART_AWAITING_FREE
+                                       : LM_PART_ALLOCATED;
+            visit(ctx, &part);
+        }
+    }
 }

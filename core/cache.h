@@ -16,18 +16,35 @@ lm_cache *lm_cache_open(struct lm_device *device);
 /* Returns all memory to the device; storages must have been released. */
 void lm_cache_close(lm_cache *c);
 
-/* A storage of nbytes with refs 1, data 64-byte aligned; NULL when the device has no memory left
-** even after the cache was emptied. Tiny CPU storages come from free lists, header and data as one
-** block. */
-lm_storage *lm_cache_storage(struct lm_device *device, size_t nbytes);
+/* A storage of nbytes with refs 1, data 64-byte aligned, to be used in the order of the device's own
+** stream; NULL when the device has no memory left. Without `last` that is said before the cache is
+** emptied and streams are waited for, so that a host can collect first. Tiny CPU storages come from
+** free lists, header and data as one block. */
+lm_storage *lm_cache_storage(struct lm_device *device, size_t nbytes, bool last);
 void lm_cache_release(lm_storage *st);
-/* The out-of-memory message: device, what was tried, in use, free, reserved. */
-luma_status lm_cache_fail(luma_state *S, struct lm_device *device, size_t nbytes);
+/* Work that was or will be queued on a stream of device `by` (NULL: its own) before st is released
+** uses it: its memory serves nobody else until that work is done. Nothing to do for the CPU, where
+** work ends before calls return. False when there is no memory of the host. */
+bool lm_cache_record_stream(lm_storage *st, struct lm_device *by, void *stream);
+/* Why the device gave no memory, when the cause is not that it has none; else NULL. Says it once. */
+const char *lm_cache_problem(lm_cache *c);
 
-/* Returns every segment that holds no live block to the device. */
+/* Memory that is no storage's, for a stream of the backend (NULL: the device's own). */
+void *lm_cache_raw_alloc(lm_cache *c, size_t nbytes, void *stream);
+/* False when p is not what lm_cache_raw_alloc gave. */
+bool lm_cache_raw_delete(lm_cache *c, const void *p);
+/* The segment around p; false when p is in no block that is in use. */
+bool lm_cache_base(const lm_cache *c, const void *p, void **base, size_t *nbytes);
+
+/* Waits for the streams that use released blocks, then returns every segment that holds no live
+** block to the device. */
 void lm_cache_empty(lm_cache *c);
 /* Most bytes to reserve from the device, 0: no limit. What is reserved already stays. */
 void lm_cache_set_limit(lm_cache *c, size_t nbytes);
+/* For debugging: every block is a segment of exactly its size, and none is kept. Before the first
+** allocation. */
+void lm_cache_set_direct(lm_cache *c);
+void lm_cache_set_notify(lm_cache *c, luma_memory_fn *notify, void *ctx);
 
 typedef enum { LM_POOL_ALL, LM_POOL_SMALL, LM_POOL_LARGE, LM_POOLS } lm_cache_pool;
 /* allocated and freed add up since the last reset; peak is since its own. */
@@ -40,7 +57,7 @@ typedef struct {
 **   segment         raw allocations        reserved_bytes        of segments
 **   active          blocks that are in use or still awaited by a stream; likewise active_bytes
 **   inactive_split  free blocks that are parts of a segment; likewise inactive_split_bytes
-**   requested_bytes as asked for, before rounding */
+**   requested_bytes of active blocks, as asked for, before rounding */
 #define LM_CACHE_STATS(X)                                                                          \
     X(allocation)                                                                                  \
     X(segment)                                                                                     \
@@ -61,6 +78,18 @@ typedef struct {
     int64_t largest_free; /* bytes of the largest free block */
     int64_t limit;        /* 0: none */
 } lm_cache_figures;
+
+/* Blocks, segment by segment, in the order of addresses within each. */
+typedef enum { LM_PART_INACTIVE, LM_PART_ALLOCATED, LM_PART_AWAITING_FREE } lm_part_state;
+typedef struct {
+    uintptr_t segment, address;
+    size_t segment_size, size, requested; /* bytes */
+    void *stream;
+    lm_cache_pool pool;
+    lm_part_state state;
+} lm_cache_part;
+typedef void lm_cache_walk_fn(void *ctx, const lm_cache_part *part);
+void lm_cache_walk(const lm_cache *c, lm_cache_walk_fn *visit, void *ctx);
 
 void lm_cache_stats(const lm_cache *c, lm_cache_figures *out);
 void lm_cache_reset_peak(lm_cache *c);

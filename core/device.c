@@ -16,7 +16,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
         d->ops = ops;
         d->index = index;
         d->ctx = ctx;
-        d->soft_limit = INT64_MAX;
+        d->soft_limit = S->ndevices ? S->devices[0]->soft_limit : INT64_MAX;
         strncpy(d->name, name, sizeof d->name - 1);
         d->cache = lm_cache_open(d);
         lm_rng_open(S, d);
@@ -25,6 +25,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
         free(d);
         return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
     }
+    lm_cache_set_notify(d->cache, S->notify, S->notify_ctx);
     S->devices[S->ndevices++] = d;
     return LUMA_OK;
 }

@@ -86,6 +86,15 @@ typedef struct {
     /* raw memory under the cache: whole segments. NULL when there is none. */
     void *(*raw_alloc)(lm_device *d, size_t nbytes);
     void (*raw_free)(lm_device *d, void *p, size_t nbytes);
+    /* Bytes of the whole device; false when they cannot be known. NULL: never. */
+    bool (*memory_info)(lm_device *d, size_t *unused, size_t *total);
+    /* Events of a stream of d, for the cache; all NULL where work ends before calls return. record:
+    ** behind what the stream was given; waits for it instead and says NULL when it makes none. done
+    ** does not wait. */
+    void *(*event_record)(lm_device *d, void *stream);
+    bool (*event_done)(lm_device *d, void *event);
+    void (*event_wait)(lm_device *d, void *event);
+    void (*event_free)(lm_device *d, void *event);
     /* bytes between host and device; (cpu: memcpy) */
     luma_status (*upload)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
     luma_status (*download)(luma_state *S, lm_device *d, void *dst, const void *src, size_t nbytes);
@@ -137,6 +146,10 @@ struct lm_device {
     char name[12]; /* "cpu", "cuda:0" */
     int index;
     lm_cache *cache;
+    void *stream; /* of the backend, on which all work of the state on this device is queued */
+    /* Of devices that watch over memory, NULL otherwise: the block at p begins to live or is dead,
+    ** in the order of the stream. */
+    void (*on_block)(lm_device *d, void *p, size_t nbytes, bool live, void *stream);
     int64_t live;          /* bytes of storages that live */
     int64_t soft_limit;    /* see luma_state; INT64_MAX: none */
     uint64_t seed, offset; /* random numbers: position in words */

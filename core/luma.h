@@ -305,6 +305,52 @@ LUMA_API luma_status luma_save(luma_state *S, const char *path, int n, const cha
                                const luma_tensor *xs, bool compressed, int nmetadata,
                                const luma_pair *metadata);
 
+/* ---- memory ---------------------------------------------------------------------------------
+** Devices are named "cpu", "cuda" or "cuda:1"; NULL is the default device. A stream is the driver's (CUstream);
+** NULL is the device's own, on which luma works. */
+
+/* nbytes from the cache of the device that belong to no tensor, to be used in the order of the
+** stream. 0 bytes give NULL. Errors: LUMA_ERR_MEMORY after everything was tried, LUMA_ERR_DEVICE. */
+LUMA_API luma_status luma_raw_alloc(luma_state *S, const char *device, size_t nbytes, void **p);
+LUMA_API luma_status luma_raw_alloc_with_stream(luma_state *S, const char *device, size_t nbytes,
+                                                void *stream, void **p);
+/* Gives it back; NULL is nothing. LUMA_ERR_ARGUMENT "invalid device pointer" for what is not from
+** luma_raw_alloc, or was given back before. */
+LUMA_API luma_status luma_raw_delete(luma_state *S, const char *device, void *p);
+/* The allocation of the driver that p lies in, as other processes would be given it. p: in a tensor
+** or raw allocation that is in use, else LUMA_ERR_ARGUMENT "invalid device pointer". */
+LUMA_API luma_status luma_base_allocation(luma_state *S, const char *device, const void *p,
+                                          void **base, size_t *nbytes);
+/* Work on a stream of a device that is not that of x uses x: when x is released, its memory serves
+** nobody else before the work that the stream has been given until then is done. */
+LUMA_API luma_status luma_record_stream(luma_state *S, const luma_tensor *x, const char *device,
+                                        void *stream);
+/* Most bytes that the state reserves from the device; 0: no limit. */
+LUMA_API luma_status luma_set_memory_limit(luma_state *S, const char *device, size_t nbytes);
+/* Waits for what other streams do with released memory and returns what is unused. */
+LUMA_API luma_status luma_empty_cache(luma_state *S, const char *device);
+
+typedef enum {
+    LUMA_MEMORY_ALLOC,         /* a tensor or raw allocation: bytes as asked for */
+    LUMA_MEMORY_FREE,          /* its release */
+    LUMA_MEMORY_FREED,         /* no stream uses it any more: at once, or when its events came */
+    LUMA_MEMORY_SEGMENT_ALLOC, /* from the driver */
+    LUMA_MEMORY_SEGMENT_FREE,
+    LUMA_MEMORY_RETRY, /* the driver had none: the cache is emptied */
+    LUMA_MEMORY_OOM    /* in vain */
+} luma_memory_kind;
+typedef struct luma_memory_event {
+    luma_memory_kind kind;
+    const char *device;
+    uintptr_t address;
+    size_t nbytes;
+    void *stream;
+} luma_memory_event;
+/* f is called for every event on every device of S, from within the call that causes it; it must
+** not call luma with S. NULL: none. One function for each state. */
+typedef void luma_memory_fn(void *ctx, const luma_memory_event *event);
+LUMA_API void luma_set_memory_callback(luma_state *S, luma_memory_fn *f, void *ctx);
+
 /* Random numbers (Philox 4x32-10 in cuRAND's order): fill x from the device's generator. */
 LUMA_API luma_status luma_manual_seed(luma_state *S, uint64_t seed); /* all devices */
 LUMA_API luma_status luma_rand(luma_state *S, luma_tensor *x);       /* [0, 1) */

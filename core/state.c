@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "device.h"
 #include "pool.h"
 
@@ -19,6 +20,9 @@ luma_state *luma_open(void) {
 
 void luma_close(luma_state *S) {
     if (!S) return;
+    /* Streams of one device may still use memory of another. */
+    for (int i = 0; i < S->ndevices; i++)
+        lm_cache_empty(S->devices[i]->cache);
     for (int i = 0; i < S->ndevices; i++)
         lm_device_close(S, S->devices[i]);
     free(S);

@@ -6,6 +6,7 @@
 
 #include "cache.h"
 #include "device.h"
+#include "memory.h"
 
 /* The failure injection of specs: true when this allocation is to fail. */
 static bool fail_now(luma_state *S) {
@@ -22,10 +23,16 @@ static bool fail_now(luma_state *S) {
 luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_storage **out) {
     if (device->live + (int64_t)nbytes > device->soft_limit && !S->lifted) {
         S->soft = true;
-        return lm_cache_fail(S, device, nbytes);
+        return lm_memory_fail(S, device, nbytes);
     }
-    lm_storage *st = fail_now(S) ? NULL : lm_cache_storage(device, nbytes);
-    if (!st) return lm_cache_fail(S, device, nbytes);
+    bool last = !S->collects || S->lifted;
+    if (fail_now(S)) return lm_memory_fail(S, device, nbytes);
+    lm_storage *st = lm_cache_storage(device, nbytes, last);
+    if (!st) {
+        luma_status status = lm_memory_fail(S, device, nbytes);
+        S->early = !last && status == LUMA_ERR_MEMORY;
+        return status;
+    }
     device->live += (int64_t)nbytes;
     S->fresh += (int64_t)nbytes;
     *out = st;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define HUGE_FROM ((size_t)4 << 20) /* smaller segments keep small pages */
@@ -32,6 +33,16 @@ static void *raw_alloc(lm_device *d, size_t nbytes) {
 static void raw_free(lm_device *d, void *p, size_t nbytes) {
     (void)d;
     munmap(p, nbytes);
+}
+
+static bool memory_info(lm_device *d, size_t *unused, size_t *total) {
+    (void)d;
+    long page = sysconf(_SC_PAGESIZE), free_pages = sysconf(_SC_AVPHYS_PAGES);
+    long pages = sysconf(_SC_PHYS_PAGES);
+    if (page <= 0 || free_pages < 0 || pages <= 0) return false;
+    *unused = (size_t)free_pages * (size_t)page;
+    *total = (size_t)pages * (size_t)page;
+    return true;
 }
 
 static luma_status copy_bytes(luma_state *S, lm_device *d, void *dst, const void *src,
@@ -85,6 +96,7 @@ static lm_map_fn *kernel(lm_op op, luma_dtype dtype) {
 const lm_device_ops lm_cpu_ops = {
     .kind = "cpu",
     .raw_alloc = raw_alloc,
+    .memory_info = memory_info,
     .raw_free = raw_free,
     .upload = copy_bytes,
     .download = copy_bytes,
