@@ -38,6 +38,7 @@ typedef enum { LM_PRODUCT_BLAS, LM_PRODUCT_OWN, LM_PRODUCT_COPY, LM_PRODUCTS } l
 
 /* What lm_device.ctx points at: one device of one state. What needs a context is made when the device
 ** is first asked for. */
+#define LM_SPARE_EVENTS 64
 typedef struct lm_cuda {
     const lm_driver *driver;
     lm_device *device;
@@ -57,6 +58,8 @@ typedef struct lm_cuda {
     lm_watch watch[LM_WATCHES];
     int watches; /* in use; LM_WATCHES + 1 when the last fault is in use too */
     lm_staging *staging;
+    CUevent events[LM_SPARE_EVENTS]; /* made and not in use (memory.c) */
+    int nevents;
     lm_blas *blas;    /* NULL until the first product */
     int entered;      /* depth of lm_cuda_enter */
     bool sync_always; /* LUMA_SYNC=1 */
@@ -74,6 +77,9 @@ static inline lm_cuda *lm_cuda_of(const lm_device *d) {
 /* Every slot stands between the two. enter fails after a fork, and where the context is gone. */
 luma_status lm_cuda_enter(luma_state *S, lm_cuda *c);
 void lm_cuda_leave(lm_cuda *c);
+/* Whether calls in its context can work: not after a fork, an error that spoiled it, or before it was
+** made. For releasing, where there is nobody to tell. */
+bool lm_cuda_usable(const lm_cuda *c);
 /* LUMA_OK for 0; else the message "cuda:0: cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
 ** An error that spoils the context is kept: lm_cuda_enter gives it from then on. */
 luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char *what);
@@ -112,7 +118,16 @@ lm_divisor lm_divisor_of(int64_t divisor);
 void lm_walk_set(lm_walk *w, int ndim, const int64_t *shape, int nstrides,
                  const int64_t *const *strides);
 
-/* ---- memory and transfers (transfer.c) ---- */
+/* ---- memory and transfers (transfer.c; the cache's slots: memory.c) ---- */
+
+/* After the stream was made, and before it goes. Between enter and leave. */
+void lm_cuda_memory_open(lm_cuda *c);
+void lm_cuda_memory_close(lm_cuda *c);
+bool lm_cuda_memory_info(lm_device *d, size_t *unused, size_t *total);
+void *lm_cuda_event_record(lm_device *d, void *stream);
+bool lm_cuda_event_done(lm_device *d, void *event);
+void lm_cuda_event_wait(lm_device *d, void *event);
+void lm_cuda_event_free(lm_device *d, void *event);
 
 /* Scratch memory of the device for one slot call: stream-ordered, release at once after the launch
 ** that uses it. */

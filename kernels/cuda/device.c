@@ -59,6 +59,7 @@ luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char
 static void close_parts(lm_cuda *c) {
     const lm_driver *driver = c->driver;
     lm_staging_close(c);
+    lm_cuda_memory_close(c);
     if (c->faults) driver->cuMemFree_v2(c->faults);
     if (c->event) driver->cuEventDestroy_v2(c->event);
     if (c->stream) driver->cuStreamDestroy_v2(c->stream);
@@ -77,7 +78,9 @@ static luma_status open_parts(luma_state *S, lm_cuda *c) {
     LM_TRY(lm_cuda_check(S, c, driver->cuMemAlloc_v2(&c->faults, nbytes), "cuMemAlloc"));
     LM_TRY(lm_cuda_check(S, c, driver->cuMemsetD8Async(c->faults, 0, nbytes, c->stream),
                          "cuMemsetD8Async"));
-    return lm_staging_open(S, c);
+    LM_TRY(lm_staging_open(S, c));
+    lm_cuda_memory_open(c);
+    return LUMA_OK;
 }
 
 static luma_status make_ready(luma_state *S, lm_cuda *c) {
@@ -119,10 +122,13 @@ void lm_cuda_leave(lm_cuda *c) {
     if (--c->entered == 0) c->driver->cuCtxPopCurrent_v2(NULL);
 }
 
-/* For releasing, where there is nobody to tell. */
+bool lm_cuda_usable(const lm_cuda *c) {
+    return !lm_driver_forked && !c->lost[0] && c->ready;
+}
+
 static bool enter_quietly(lm_cuda *c) {
     if (c->entered == 0) {
-        if (lm_driver_forked || c->lost[0] || !c->ready) return false;
+        if (!lm_cuda_usable(c)) return false;
         if (c->driver->cuCtxPushCurrent_v2(c->context) != CUDA_SUCCESS) return false;
     }
     c->entered++;
@@ -176,15 +182,15 @@ static void raw_free(lm_device *d, void *p, size_t nbytes) {
     (void)nbytes;
     lm_cuda *c = lm_cuda_of(d);
     if (!enter_quietly(c)) return;
-    c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p);
+    /* Once more, since a failure may be that of work before, which the call gives too. */
+    if (c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p) != CUDA_SUCCESS)
+        c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p);
     lm_cuda_leave(c);
 }
 
 static const char *raw_problem(lm_device *d) {
-    lm_cuda *c = lm_cuda_of(d);
-    bool has = c->has_problem;
-    c->has_problem = false;
-    return has ? c->problem : NULL;
+    const lm_cuda *c = lm_cuda_of(d);
+    return c->has_problem ? c->problem : NULL;
 }
 
 /* ---- registering ---- */
@@ -256,6 +262,11 @@ const lm_device_ops lm_cuda_ops = {
     .raw_alloc = raw_alloc,
     .raw_free = raw_free,
     .raw_problem = raw_problem,
+    .memory_info = lm_cuda_memory_info,
+    .event_record = lm_cuda_event_record,
+    .event_done = lm_cuda_event_done,
+    .event_wait = lm_cuda_event_wait,
+    .event_free = lm_cuda_event_free,
     .open = open_device,
     .close = close_device,
     .settle = settle_device,
