@@ -80,15 +80,82 @@ typedef struct {
     int32_t code; /* lm_fault_code */
     int32_t op;   /* lm_op */
     int32_t argument;
-    int32_t lock;     /* of the threads that write */
+    int32_t lock; /* of the threads that write */
     /* int64_t in the type of CUDA's atomics. position: 0-based, row-major in the shape walked */
     unsigned long long position, value, size;
 } lm_fault;
 
-/* Every element of y, contiguous, becomes `element`. bytes of an element: 1, 2, 4, 8. */
+/* ---- elementwise rows and casts (map.h) ---- */
+
+#define LM_MAP_OPERANDS 4 /* the result and up to three inputs */
+typedef struct {
+    void *p;                      /* NULL: the number */
+    int64_t stride[LM_WALK_DIMS]; /* bytes, along the dims of the walk */
+    uint64_t number;              /* in the low bits, of the compute type */
+    int32_t single;               /* one element serves a whole group */
+    int32_t step;                 /* bytes from element to element of the rest */
+} lm_map_operand;
+/* Operand 0 is written. The walk goes over groups of elements side by side, where `grouped`; then
+** the rest follows, in one line. Else over elements. */
+typedef struct {
+    lm_walk walk;
+    int64_t n; /* elements in all */
+    int32_t grouped;
+    int32_t guard; /* lm_guard: what operand 2 must not be */
+    int32_t op;    /* of a fault */
+    int32_t unused;
+    lm_map_operand operand[LM_MAP_OPERANDS];
+    double d[2]; /* numbers of UNARY_P rows, in both forms */
+    int64_t i[2];
+    lm_fault *fault;
+} lm_args_map;
+
+/* ---- random numbers (random.cu) ---- */
+
+/* n numbers side by side from word `offset` on, by blocks of four words. */
 typedef struct {
     void *y;
-    uint64_t n, element;
+    int64_t n, blocks;
+    uint64_t seed, offset;
+    int64_t lo;     /* of whole numbers */
+    uint64_t range; /* how many there are; 0: 2^64 */
+    int32_t wider;  /* by one from element to element */
+    int32_t skip;   /* words of a block before the first word of an element */
+    int32_t lead;   /* elements that the first block has before the first one */
+    int32_t whole;  /* what a block gives can be written as one */
+    int32_t bits;   /* that a uniform number keeps of its word */
+    int32_t unused;
+} lm_args_random;
+
+/* ---- copies (copy.cu, fill.cu) ---- */
+
+/* Elements of 1, 2, 4, 8 or 16 bytes from x to y; strides in bytes. */
+typedef struct {
+    lm_walk walk;
+    const void *x;
+    void *y;
+    int64_t x_stride[LM_WALK_DIMS], y_stride[LM_WALK_DIMS];
+} lm_args_copy;
+
+/* The same where x and y run side by side along different dims, p and q: the walk goes over tiles of
+** LM_TURN by LM_TURN elements, which begin at p_stride and q_stride elements from 0. */
+#define LM_TURN 32
+typedef struct {
+    lm_walk walk;
+    const void *x;
+    void *y;
+    int64_t x_stride[LM_WALK_DIMS], y_stride[LM_WALK_DIMS];
+    int64_t p_stride[LM_WALK_DIMS], q_stride[LM_WALK_DIMS];
+    int64_t np, nq;         /* sizes of the two dims */
+    int64_t xp, xq, yp, yq; /* strides along them, bytes */
+} lm_args_turn;
+
+/* Every element of y, of 1, 2, 4 or 8 bytes, becomes `element`; strides in bytes. */
+typedef struct {
+    lm_walk walk;
+    void *y;
+    int64_t stride[LM_WALK_DIMS];
+    uint64_t element;
 } lm_args_fill;
 
 /* c (m, n) = a (m, k) b (k, n) at every position of the batch dims: elements of one dtype in any

@@ -147,6 +147,8 @@ luma_status lm_cuda_synchronize(luma_state *S, lm_device *d);
 /* ---- slots, each in the file of its family ---- */
 
 luma_status lm_cuda_map(luma_state *S, lm_device *d, lm_map *m);
+/* Is there a kernel for an elementwise row in this dtype? */
+bool lm_cuda_has_row(lm_op op, luma_dtype dtype);
 luma_status lm_cuda_copy(luma_state *S, lm_device *d, const luma_tensor *dst,
                          const luma_tensor *src);
 luma_status lm_cuda_fill(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);

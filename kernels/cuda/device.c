@@ -256,6 +256,11 @@ luma_status lm_cuda_register(luma_state *S) {
     return LUMA_OK;
 }
 
+static bool supports(lm_device *d, lm_op op, luma_dtype dtype) {
+    (void)d;
+    return lm_ops[op].row > LM_ROW_TERNARY || lm_cuda_has_row(op, dtype);
+}
+
 /* A slot that is not named here is NULL: unsupported. */
 const lm_device_ops lm_cuda_ops = {
     .kind = "cuda",
@@ -274,7 +279,11 @@ const lm_device_ops lm_cuda_ops = {
     .download = lm_cuda_download,
     .send = lm_cuda_send,
     .synchronize = lm_cuda_synchronize,
+    .supports = supports,
+    .map = lm_cuda_map,
+    .copy = lm_cuda_copy,
     .fill = lm_cuda_fill,
+    .random = lm_cuda_random,
     .reduce = lm_cuda_reduce,
     .matmul = lm_cuda_matmul,
     .sort = lm_cuda_sort,

@@ -1,10 +1,13 @@
-/* fill.cu -- contiguous memory becomes copies of one element. */
+/* fill.cu -- every element of a view becomes one. */
 #include "cuda/kernel.h"
 
 #define FILL(bytes, T)                                                                             \
     LM_KERNEL(fill_##bytes) {                                                                      \
-        T *y = (T *)a.y;                                                                           \
-        LM_EACH(i, (int64_t)a.n) y[i] = (T)a.element;                                              \
+        LM_EACH(i, a.walk.n) {                                                                     \
+            int64_t at;                                                                            \
+            LM_OFFSET(a.walk, i, a.stride, at);                                                    \
+            *(T *)((char *)a.y + at) = (T)a.element;                                               \
+        }                                                                                          \
     }
 FILL(1, uint8_t)
 FILL(2, uint16_t)

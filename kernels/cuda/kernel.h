@@ -104,6 +104,45 @@ LM_FN uint32_t lm_divide(uint32_t n, uint32_t multiplier, uint32_t shift) {
         (out) = offset_;                                                                           \
     } while (0)
 
+/* The same for up to four operands; count is a constant, STRIDE(k) the strides of operand k. One
+** division a dim serves them all. */
+#define LM_OFFSETS(walk, i, count, STRIDE, out)                                                    \
+    do {                                                                                           \
+        if ((walk).wide) {                                                                         \
+            uint64_t rest_ = (uint64_t)(i);                                                        \
+            for (int k_ = 0; k_ < (count); k_++)                                                   \
+                (out)[k_] = 0;                                                                     \
+            LM_NO_UNROLL                                                                           \
+            for (int d_ = (walk).ndim - 1; d_ > 0; d_--) {                                         \
+                uint64_t q_ = rest_ / (uint64_t)(walk).wide_size[d_];                              \
+                int64_t at_ = (int64_t)(rest_ - q_ * (uint64_t)(walk).wide_size[d_]);              \
+                for (int k_ = 0; k_ < (count); k_++)                                               \
+                    (out)[k_] += at_ * STRIDE(k_)[d_];                                             \
+                rest_ = q_;                                                                        \
+            }                                                                                      \
+            if ((walk).ndim > 0) {                                                                 \
+                for (int k_ = 0; k_ < (count); k_++)                                               \
+                    (out)[k_] += (int64_t)rest_ * STRIDE(k_)[0];                                   \
+            }                                                                                      \
+        } else {                                                                                   \
+            uint32_t rest_ = (uint32_t)(i);                                                        \
+            int32_t o_[4];                                                                         \
+            for (int k_ = 0; k_ < (count); k_++)                                                   \
+                o_[k_] = 0;                                                                        \
+            LM_NO_UNROLL                                                                           \
+            for (int d_ = (walk).ndim - 1; d_ > 0; d_--) {                                         \
+                uint32_t q_ = lm_divide(rest_, (walk).size[d_].multiplier, (walk).size[d_].shift); \
+                int32_t at_ = (int32_t)(rest_ - q_ * (walk).size[d_].divisor);                     \
+                for (int k_ = 0; k_ < (count); k_++)                                               \
+                    o_[k_] += at_ * (int32_t)STRIDE(k_)[d_];                                       \
+                rest_ = q_;                                                                        \
+            }                                                                                      \
+            for (int k_ = 0; k_ < (count); k_++)                                                   \
+                (out)[k_] =                                                                        \
+                    o_[k_] + ((walk).ndim > 0 ? (int32_t)rest_ * (int32_t)STRIDE(k_)[0] : 0);      \
+        }                                                                                          \
+    } while (0)
+
 /* Notes a fault; of several the one of the smallest position stays, so that the message does not
 ** depend on the order of threads. */
 LM_FN void lm_note_fault(lm_fault *f, lm_fault_code code, int op, int argument, int64_t position,

@@ -1,6 +1,7 @@
 /* passes.c -- what sorting of long rows and of places has in common on the host.
 ** Layer: kernels/cuda. */
 #include "passes.h"
+#include "elementwise.h"
 
 #define ALIGN 256
 
@@ -46,8 +47,7 @@ void lm_radix_carve(lm_args_radix *r, lm_radix_kind kind, char *base, size_t *en
 }
 
 luma_status lm_radix_set(luma_state *S, lm_cuda *c, void *words, int64_t n, uint64_t word) {
-    lm_args_fill fill = {.y = words, .n = (uint64_t)n, .element = word};
-    return LM_LAUNCH(S, c, fill_8, lm_cuda_shape(c, n, 4, 256), &fill);
+    return lm_cuda_fill_line(S, c, words, n, sizeof word, word);
 }
 
 luma_status lm_radix_launch(luma_state *S, lm_cuda *c, lm_kernel kernel, int64_t blocks,

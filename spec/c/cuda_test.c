@@ -180,7 +180,8 @@ static int spoil(const char *text, long n) {
     lua_getglobal(L, "x");
     luma_state *S = luma_lua_state(L);
     lm_cuda *c = lm_cuda_of(luma_check(L, -1)->storage->device);
-    lm_args_fill args = {.y = (void *)(uintptr_t)4096, .n = 1000, .element = 1};
+    lm_args_fill args = {.y = (void *)(uintptr_t)4096, .stride = {4}, .element = 1};
+    lm_walk_set(&args.walk, 1, (const int64_t[]){1000}, 0, NULL);
     CHECK(lm_cuda_enter(S, c) == LUMA_OK);
     CHECK(LM_LAUNCH(S, c, fill_4, lm_cuda_shape(c, 1000, 1, 256), &args) == LUMA_OK);
     lm_cuda_leave(c);

@@ -1,0 +1,4 @@
+/* binary.cu -- rows of two tensors: sums, products, quotients, bits. */
+#define LM_MAP_GUARDED
+#define LM_MAP_binary MAP_KERNEL
+#include "cuda/map.h"
