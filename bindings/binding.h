@@ -179,5 +179,6 @@ void lm_system_open(lua_State *L, int module);
 void lm_devices_open(lua_State *L, int module, int methods); /* cuda.c; after lm_convert_open */
 void lm_alloc_restore(lm_ctx *c); /* system.c */
 void lm_files_open(lua_State *L, int module);
+void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda */
 
 #endif

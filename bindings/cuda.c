@@ -177,6 +177,7 @@ void lm_devices_open(lua_State *L, int module, int methods) {
                                          {NULL, NULL}};
     lua_newtable(L);
     lm_register(L, lua_gettop(L), functions);
+    lm_cuda_module_open(L, lua_gettop(L));
     lua_createtable(L, 0, 1);
     lua_getfield(L, methods, "cuda");
     lm_push_function(L, call, 1);

@@ -1,5 +1,5 @@
-/* info.h -- what the binding may ask of the CUDA backend; the only header of it that the binding
-** sees. Layer: kernels/cuda. */
+/* info.h -- what the binding may ask of the CUDA backend. With user.h the only header of it that the
+** binding sees. Layer: kernels/cuda. */
 #ifndef lm_cuda_info_h
 #define lm_cuda_info_h
 

@@ -115,6 +115,29 @@ static bool stays(CUresult result) {
            result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
+/* Where the driver is older than the text, once more with the line .version lowered in place. */
+static CUresult load_lowered(const lm_cuda *c, char *text, load_log *log, CUmodule *out) {
+    CUresult result = load_text(c, text, log, out);
+    if ((result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || result == CUDA_ERROR_INVALID_PTX) &&
+        lower_version(text, c->driver->version))
+        result = load_text(c, text, log, out);
+    return result;
+}
+
+static luma_status check_load(luma_state *S, lm_cuda *c, CUresult result, const char *name,
+                              const load_log *log) {
+    char what[600];
+    if (result == CUDA_SUCCESS) return LUMA_OK;
+    snprintf(what, sizeof what, "cuModuleLoadDataEx of %s%s%s", name, log->text[0] ? ": " : "",
+             log->text);
+    return lm_cuda_check(S, c, result, what);
+}
+
+luma_status lm_cuda_load(luma_state *S, lm_cuda *c, char *text, const char *name, CUmodule *out) {
+    load_log log;
+    return check_load(S, c, load_lowered(c, text, &log, out), name, &log);
+}
+
 static luma_status load(luma_state *S, lm_cuda *c, const char *name, module *m) {
     if (m->handle) return LUMA_OK;
     if (m->why) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", m->why);
@@ -122,20 +145,14 @@ static luma_status load(luma_state *S, lm_cuda *c, const char *name, module *m) 
         return lm_fail(S, LUMA_ERR_DEVICE, 0,
                        "%s: this build has no kernels for CUDA devices: it was made without nvcc",
                        c->name);
-    char *text = lm_ptx_text(name);
+    char *text = lm_ptx_text(name), quoted[64];
     if (!text) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
     load_log log;
-    CUresult result = load_text(c, text, &log, &m->handle);
-    if ((result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || result == CUDA_ERROR_INVALID_PTX) &&
-        lower_version(text, c->driver->version))
-        result = load_text(c, text, &log, &m->handle);
+    CUresult result = load_lowered(c, text, &log, &m->handle);
     free(text);
-    if (result == CUDA_SUCCESS) return LUMA_OK;
-    char what[600];
-    snprintf(what, sizeof what, "cuModuleLoadDataEx of '%s'%s%s", name, log.text[0] ? ": " : "",
-             log.text);
-    luma_status status = lm_cuda_check(S, c, result, what);
-    if (stays(result)) m->why = strdup(luma_message(S));
+    snprintf(quoted, sizeof quoted, "'%s'", name);
+    luma_status status = check_load(S, c, result, quoted, &log);
+    if (status != LUMA_OK && stays(result)) m->why = strdup(luma_message(S));
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* module.c -- modules, functions and launches. PTX is read for its version, its target and its
-** entries; what runs is the kernel of that name that the host's compiler made of the same source.
-** Layer: kernels. */
+** entries; what runs is the kernel of that name that the host's compiler made of the same source. A
+** kernel that has none there loads, so that its arguments can be checked, and is refused when it is
+** launched. Layer: kernels. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 struct CUfunc_st {
     lm_emu_program program;
+    lm_emu_kernel foreign; /* what program.kernel is of a kernel that cannot run here */
     CUmodule module;
     int most_threads; /* of a block */
     int most_dynamic; /* bytes of dynamic shared memory */
@@ -120,7 +122,18 @@ static CUfunction add_function(CUmodule m, const lm_emu_kernel *k, int most_thre
     return f;
 }
 
-/* Reads every entry; what has no kernel in the host is what the emulator cannot run. */
+static CUfunction add_foreign(CUmodule m, const char *name, int most_threads) {
+    CUfunction f = add_function(m, NULL, most_threads);
+    if (!f) return NULL;
+    f->foreign.name = strdup(name);
+    f->program.kernel = &f->foreign;
+    return f->foreign.name ? f : NULL;
+}
+
+static bool is_foreign(CUfunction f) {
+    return f->program.kernel == &f->foreign;
+}
+
 static CUresult read_entries(CUmodule m, const char *image, error_log log) {
     for (const char *p = image; (p = strstr(p, ".entry"));) {
         char name[256];
@@ -128,18 +141,16 @@ static CUresult read_entries(CUmodule m, const char *image, error_log log) {
         p += strspn(p, " \t\r\n");
         read_word(&p, name, sizeof name);
         const lm_emu_kernel *k = lm_emu_kernel_find(name);
-        if (!k) {
-            LOG(log, "the emulated device cannot run PTX: kernel %s is not one of luma's own",
-                name);
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
-        const char *open = strchr(p, '('), *close = open ? strchr(open, ')') : NULL;
+        p += strspn(p, " \t\r\n");
+        const char *open = p, *close = *p == '(' ? strchr(p, ')') : p; /* there may be no list */
         if (!close) {
-            LOG(log, "kernel %s has no parameter list", name);
+            LOG(log, "kernel %s has a parameter list without end", name);
             return CUDA_ERROR_INVALID_PTX;
         }
-        if (!same_signature(k, open, close)) return CUDA_ERROR_INVALID_PTX;
-        if (!add_function(m, k, read_bound(close))) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (k && !same_signature(k, open, close)) return CUDA_ERROR_INVALID_PTX;
+        int bound = read_bound(close);
+        if (!(k ? add_function(m, k, bound) : add_foreign(m, name, bound)))
+            return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
 }
@@ -172,6 +183,7 @@ static CUresult read_header(CUmodule m, const char *image, error_log log) {
 static void free_functions(CUmodule m) {
     for (CUfunction f = m->functions, next; f; f = next) {
         next = f->next;
+        free((char *)(uintptr_t)f->foreign.name);
         free(f);
     }
     m->functions = NULL;
@@ -310,7 +322,7 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
     LM_EMU_ENTER(LM_EMU_IN_CONTEXT);
     CUresult result = check_function(function);
     if (result != CUDA_SUCCESS) return result;
-    if (!offset || index > 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!offset || index > 0 || is_foreign(function)) return CUDA_ERROR_INVALID_VALUE;
     *offset = 0;
     if (size) *size = function->program.kernel->size;
     return CUDA_SUCCESS;
@@ -333,6 +345,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     lm_emu_dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
     if (!possible(function, grid, block) || shared > (unsigned)function->most_dynamic)
         return CUDA_ERROR_INVALID_VALUE;
+    if (is_foreign(function)) return CUDA_ERROR_NOT_SUPPORTED;
     if (extra || !parameters || !parameters[0]) return CUDA_ERROR_INVALID_VALUE;
     if (lm_emu_cfg.stub) {
         lm_emu_count.launches++;

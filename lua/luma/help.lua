@@ -81,6 +81,8 @@ local OTHERS = {
         "Whether products of float16 may add in float16; false at first."},
     {"cuda.allow_bf16_reduced", "cuda.allow_bf16_reduced([boolean])",
         "Whether products of bfloat16 may round partial sums to bfloat16; false at first."},
+    {"cuda.module", "cuda.module(text [, {device =, options =}])",
+        "Kernels of one's own: CUDA C, which NVRTC compiles, or PTX."},
     {"memory", "memory([device])", "Allocated and reserved bytes, peaks, retries, as a table."},
     {"empty_cache", "empty_cache()", "Gives memory that is kept for reuse back to the system."},
     {"set_memory_limit", "set_memory_limit(bytes [, device])",
@@ -89,6 +91,11 @@ local OTHERS = {
     {"fail_after", "fail_after(n)", "For tests: the n-th allocation from now on fails; nil: none."},
     {"fail_lua_after", "fail_lua_after(n)", "For tests: as fail_after, of Lua's own memory."},
 }
+
+for _, type in ipairs{"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64"} do
+    OTHERS[#OTHERS + 1] = {"cuda." .. type, ("cuda.%s(v)"):format(type),
+        "The number v with this type, for kernels of cuda.module."}
+end
 
 -- "x, dim:dim?, {keepdim:bool}" as one writes it in Lua: "x [, dim] [, {keepdim =}]".
 local function signature_text(row)

@@ -371,10 +371,16 @@ static void bad_image(void) {
     CHECK(strstr(log, "Unsupported .version 7.1"));
     GIVES(cu.cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_90\n", 2, options, values),
           CUDA_ERROR_NO_BINARY_FOR_GPU);
-    GIVES(cu.cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_75\n.entry users_own()\n{ret;}", 2,
-                                options, values),
-          CUDA_ERROR_NOT_SUPPORTED);
+    GIVES(cu.cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_75\n.entry users_own(", 2, options,
+                                values),
+          CUDA_ERROR_INVALID_PTX);
     CHECK(strstr(log, "users_own"));
+    CUfunction f;
+    must(cu.cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_75\n.entry users_own()\n{ret;}", 0,
+                               NULL, NULL));
+    must(cu.cuModuleGetFunction(&f, m, "users_own"));
+    GIVES(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    must(cu.cuModuleUnload(m));
     int version;
     must(cu.cuDriverGetVersion(&version));
     CHECK(version == 11000);
