@@ -64,7 +64,7 @@ typedef struct lm_cuda {
     int entered;      /* depth of lm_cuda_enter */
     bool sync_always; /* LUMA_SYNC=1 */
     bool has_problem; /* raw_alloc failed, and not for lack of memory */
-    char problem[256];
+    char problem[600];
     char lost[512]; /* the error that made the context unusable; "" while it is usable */
     int64_t launches, synchronisations, copies; /* for specs */
     int64_t products[LM_PRODUCTS];              /* likewise */

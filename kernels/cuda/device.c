@@ -98,18 +98,24 @@ static luma_status make_ready(luma_state *S, lm_cuda *c) {
     return status;
 }
 
+/* Whether nothing can be asked of the device any more, and why. */
+static bool is_unusable(const lm_cuda *c, char *why, size_t size) {
+    if (lm_driver_forked)
+        snprintf(why, size, "%s cannot be used after a fork: CUDA belongs to the parent process",
+                 c->name);
+    else if (c->lost[0])
+        snprintf(why, size, "%s cannot be used any more since an earlier error: %s", c->name,
+                 c->lost);
+    return lm_driver_forked || c->lost[0];
+}
+
 luma_status lm_cuda_enter(luma_state *S, lm_cuda *c) {
     if (c->entered > 0) {
         c->entered++;
         return LUMA_OK;
     }
-    if (lm_driver_forked)
-        return lm_fail(S, LUMA_ERR_DEVICE, 0,
-                       "%s cannot be used after a fork: CUDA belongs to the parent process",
-                       c->name);
-    if (c->lost[0])
-        return lm_fail(S, LUMA_ERR_DEVICE, 0,
-                       "%s cannot be used any more since an earlier error: %s", c->name, c->lost);
+    char why[sizeof c->lost + 80];
+    if (is_unusable(c, why, sizeof why)) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", why);
     if (!c->ready) LM_TRY(make_ready(S, c));
     CUresult result = c->driver->cuCtxPushCurrent_v2(c->context);
     if (result != CUDA_SUCCESS) return lm_cuda_check(S, c, result, "cuCtxPushCurrent");
@@ -126,12 +132,11 @@ bool lm_cuda_usable(const lm_cuda *c) {
     return !lm_driver_forked && !c->lost[0] && c->ready;
 }
 
+/* For closing, where nothing was entered and nobody hears of errors. */
 static bool enter_quietly(lm_cuda *c) {
-    if (c->entered == 0) {
-        if (!lm_cuda_usable(c)) return false;
-        if (c->driver->cuCtxPushCurrent_v2(c->context) != CUDA_SUCCESS) return false;
-    }
-    c->entered++;
+    if (!lm_cuda_usable(c) || c->driver->cuCtxPushCurrent_v2(c->context) != CUDA_SUCCESS)
+        return false;
+    c->entered = 1;
     return true;
 }
 
@@ -162,16 +167,18 @@ static void settle_device(lm_device *d) {
 
 /* ---- raw memory ---- */
 
+/* The cache of one device may be at work while calls in the context of another go on. */
 static void *raw_alloc(lm_device *d, size_t nbytes) {
     lm_cuda *c = lm_cuda_of(d);
     CUdeviceptr p = 0;
-    CUresult result = CUDA_SUCCESS;
+    c->has_problem = is_unusable(c, c->problem, sizeof c->problem);
+    if (c->has_problem) return NULL;
     const char *what = "cuCtxPushCurrent";
-    if (c->entered == 0) result = c->driver->cuCtxPushCurrent_v2(c->context);
+    CUresult result = c->driver->cuCtxPushCurrent_v2(c->context);
     if (result == CUDA_SUCCESS) {
         what = "cuMemAlloc";
         result = c->driver->cuMemAlloc_v2(&p, nbytes);
-        if (c->entered == 0) c->driver->cuCtxPopCurrent_v2(NULL);
+        c->driver->cuCtxPopCurrent_v2(NULL);
     }
     c->has_problem = result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY;
     if (c->has_problem) describe(c, result, what, c->problem, sizeof c->problem);
@@ -181,11 +188,11 @@ static void *raw_alloc(lm_device *d, size_t nbytes) {
 static void raw_free(lm_device *d, void *p, size_t nbytes) {
     (void)nbytes;
     lm_cuda *c = lm_cuda_of(d);
-    if (!enter_quietly(c)) return;
+    if (!lm_cuda_usable(c) || c->driver->cuCtxPushCurrent_v2(c->context) != CUDA_SUCCESS) return;
     /* Once more, since a failure may be that of work before, which the call gives too. */
     if (c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p) != CUDA_SUCCESS)
         c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p);
-    lm_cuda_leave(c);
+    c->driver->cuCtxPopCurrent_v2(NULL);
 }
 
 static const char *raw_problem(lm_device *d) {

@@ -1,6 +1,7 @@
 /* cuda_test.c -- the CUDA backend on the emulated device where things go wrong: every call of the
 ** driver failing in turn, a context that is spoilt, old drivers, forks, the end of the process. Every
 ** part runs in a process of its own. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,8 @@ static int after_fork(const char *text, long n) {
     if (pid == 0) {
         CHECK(raises(L, "return x:cpu()", text));
         CHECK(raises(L, "luma.ones(4, {device = 'cuda'})", text));
+        CHECK(raises(L, "luma.sum(x)", text));
+        CHECK(raises(L, "luma.cuda.synchronize()", text));
         CHECK(works(L, "assert(luma.ones(4):sum():item() == 4)"));
         CHECK(works(L, "x = nil collectgarbage()"));
         lua_close(L);
@@ -256,6 +259,29 @@ static int after_fork(const char *text, long n) {
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
     CHECK(works(L, "assert(x:cpu():sum():item() == 4)"));
     lua_close(L);
+    return 0;
+}
+
+/* Two states in two threads, on one device. */
+static void *run_program(void *result) {
+    bool *ok = result;
+    lua_State *L = open_state();
+    *ok = works(L, program) && works(L, program);
+    lua_close(L);
+    return NULL;
+}
+
+static int two_threads(const char *text, long n) {
+    (void)text;
+    (void)n;
+    pthread_t threads[2];
+    bool ok[2] = {false, false};
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, run_program, &ok[i]) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(ok[0] && ok[1]);
+    CHECK(counts().reports == 0 && counts().allocations == 0 && counts().streams == 0);
     return 0;
 }
 
@@ -275,6 +301,7 @@ static int end_late(const char *text, long n) {
 
 static void test_ends(void) {
     static const char *const plain[] = {"LUMA_CUDA=emulate", NULL};
+    static const char *const two[] = {"LUMA_CUDA=emulate", "LUMA_EMU_DEVICES=2", NULL};
     static const char *const ptx_65[] = {"LUMA_CUDA=emulate", "LUMA_EMU_PTX=6.5", NULL};
     static const char *const ptx_60[] = {"LUMA_CUDA=emulate", "LUMA_EMU_PTX=6.0", NULL};
     static const char *const volta[] = {"LUMA_CUDA=emulate", "LUMA_EMU_CC=70", NULL};
@@ -289,6 +316,7 @@ static void test_ends(void) {
     in_child(device_refused, "no CUDA driver (LUMA_CUDA=off)", 0, off);
     in_child(memory_small, "out of memory on cuda:0", 0, small);
     in_child(after_fork, "fork", 0, plain);
+    in_child(two_threads, "two threads", 0, two);
     in_child(end_late, "x = luma.ones(4, {device = 'cuda'})", 0, plain);
 }
 
