@@ -308,5 +308,23 @@ typedef struct {
     lm_walk walk; /* over x, its dims as they are */
     int32_t ndim, index_base;
 } lm_args_nonzero;
+/* Bytes of a line, as computed, that a lane of softmax_short holds. */
+#define LM_SOFTMAX_BYTES 64
+
+/* A scan along lines of n elements. Strides in bytes. */
+typedef struct {
+    const void *x;
+    void *y;
+    /* Per line and chunk: of cumsum the total up to its end (NULL: lines are whole); of softmax the
+    ** greatest, then as many second words: the sums of exponentials. */
+    void *parts;
+    int64_t n, x_step, y_step;
+    int64_t chunk, chunks;
+    lm_lanes group;
+    int32_t log; /* log_softmax */
+    int32_t out_dtype;
+    lm_walk lines;
+    int64_t lines_x[LM_WALK_DIMS], lines_y[LM_WALK_DIMS];
+} lm_args_scan;
 
 #endif

@@ -297,4 +297,5 @@ const lm_device_ops lm_cuda_ops = {
     .index = lm_cuda_index,
     .count_nonzero = lm_cuda_count_nonzero,
     .nonzero = lm_cuda_nonzero,
+    .scan = lm_cuda_scan,
 };

@@ -4,7 +4,7 @@
 
 #define THREADS 8u     /* log2 of the threads of a block */
 #define WARP 5u        /* log2 of a warp */
-#define EACH 8         /* elements of a lane at least, where there are enough */
+#define SECTOR 5       /* log2 of the bytes that memory hands out together */
 #define WARP_LINE 8192 /* elements that are not too long for a warp, where there are many lines */
 #define LEAST_CHUNK 16 /* elements of a lane in a chunk */
 #define CHUNK_STEP 64  /* chunks are multiples of it, so that vectors stay aligned */
@@ -57,11 +57,12 @@ void lm_dims_merge(lm_dims *dims) {
     dims->n = n;
 }
 
-int64_t lm_dims_count(const lm_dims *dims) {
-    int64_t count = 1;
-    for (int d = 0; d < dims->n; d++)
-        count *= dims->dim[d].size;
-    return count;
+int64_t lm_dims_beside(const lm_dims *kept, const lm_dims *along) {
+    if (kept->n == 0) return 0;
+    const lm_dim_of *k = &kept->dim[kept->n - 1];
+    if (along->n == 0) return k->size;
+    int64_t step = magnitude(along->dim[along->n - 1].stride[0]);
+    return k->stride[0] != 0 && step > k->stride[0] ? k->size : 0;
 }
 
 void lm_dims_walk(const lm_dims *dims, lm_walk *walk, int n, int64_t *const *strides) {
@@ -102,22 +103,23 @@ static int64_t resident_blocks(const lm_cuda *c) {
 
 /* Threads side by side work on lines side by side. */
 static lm_lanes across_lines(const lm_cut_wish *w) {
-    uint32_t most = WARP + (w->size < 4 ? 1 : 0) + (w->size < 2 ? 1 : 0),
-             apart = log2_of(w->beside);
+    uint32_t size = log2_of((int64_t)w->size), least = SECTOR - size;
+    uint32_t most = size < 2 ? WARP + 2 - size : WARP, apart = log2_of(w->beside);
     if (apart > most) apart = most;
-    while (apart < THREADS && INT64_C(1) << (THREADS - apart) > w->length)
+    while (apart < THREADS && w->each << (THREADS - 1 - apart) >= w->length)
         apart++;
+    while (apart > least && w->held << (THREADS - apart) < w->length && w->held > 0)
+        apart--;
     return (lm_lanes){THREADS - apart, apart};
 }
 
 /* Threads side by side work on elements side by side: few, a warp or the block. */
 static lm_lanes along_lines(const lm_cuda *c, const lm_cut_wish *w) {
-    int64_t each = w->size < 2 ? 2 * EACH : EACH;
-    uint32_t lanes = log2_of(ceil_div(w->length, each));
+    uint32_t lanes = log2_of(ceil_div(w->length, w->each));
     if (lanes <= WARP) return (lm_lanes){lanes, 0};
     bool many = w->lines >> (THREADS - WARP) >= resident_blocks(c);
-    bool warp = w->length <= (many ? WARP_LINE : EACH << (WARP + 1));
-    return (lm_lanes){warp ? WARP : THREADS, 0};
+    int64_t warp = w->held > 0 ? w->held << WARP : many ? WARP_LINE : w->each << (WARP + 1);
+    return (lm_lanes){w->length <= warp ? WARP : THREADS, 0};
 }
 
 static lm_shape shape_of(const lm_cuda *c, int64_t lines, lm_lanes group, int64_t chunks) {

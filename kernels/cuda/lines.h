@@ -22,7 +22,8 @@ void lm_dims_add(lm_dims *dims, lm_dim_of dim);
 void lm_dims_sort(lm_dims *dims, char *at[LM_DIMS_OPERANDS]);
 /* Neighbours that all operands walk as one become one. */
 void lm_dims_merge(lm_dims *dims);
-int64_t lm_dims_count(const lm_dims *dims);
+/* How many places of `kept` lie closer than those of `along`: 0 where those are the closer ones. */
+int64_t lm_dims_beside(const lm_dims *kept, const lm_dims *along);
 /* Strides of operand k go to strides[k], which has room for LM_WALK_DIMS. */
 void lm_dims_walk(const lm_dims *dims, lm_walk *walk, int n, int64_t *const *strides);
 
@@ -37,6 +38,8 @@ typedef struct {
     int64_t lines, length;
     int64_t beside; /* lines that lie closer than the elements of each; 0: these lie closer */
     int64_t most;   /* elements of a chunk; 0: any */
+    int64_t each;   /* elements that keep a lane busy */
+    int64_t held;   /* elements of a lane, if a line fits that way; 0: any */
     size_t size;    /* bytes of an element */
 } lm_cut_wish;
 

@@ -39,4 +39,10 @@ LM_FN void lm_store_real(void *y, double v, int dtype) {
 #endif
 }
 
+/* NaN wins. */
+LM_FN double lm_greater_real(double a, double b) {
+    double m = a > b ? a : b;
+    return a != a ? a : m;
+}
+
 #endif

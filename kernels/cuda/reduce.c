@@ -86,15 +86,6 @@ static void set_walks(const lm_reduce *r, lm_args_reduce *a, lm_dims *kept, lm_d
     lm_dims_walk(reduced, &a->reduced, 1, (int64_t *[]){a->reduced_x});
 }
 
-/* How many lines lie closer than the elements of one: 0 where those are the closer ones. */
-static int64_t lines_beside(const lm_dims *kept, const lm_dims *reduced) {
-    if (kept->n == 0) return 0;
-    const lm_dim_of *k = &kept->dim[kept->n - 1], *r = &reduced->dim[reduced->n - 1];
-    if (reduced->n == 0) return k->size;
-    int64_t step = r->stride[0] < 0 ? -r->stride[0] : r->stride[0];
-    return k->stride[0] != 0 && step > k->stride[0] ? k->size : 0;
-}
-
 static luma_status launch(luma_state *S, lm_cuda *c, const folding *f, luma_dtype dtype,
                           const lm_cut *cut, lm_args_reduce *a) {
     int64_t cells = a->kept.n * cut->chunks;
@@ -128,9 +119,11 @@ luma_status lm_cuda_reduce(luma_state *S, lm_device *d, const lm_reduce *r) {
     if (!(a.freedom > 0)) a.freedom = 0;
     lm_cut_wish wish = {.lines = a.kept.n,
                         .length = a.reduced.n,
-                        .beside = lines_beside(&kept, &reduced),
+                        .beside = lm_dims_beside(&kept, &reduced),
                         .most = f->two_passes ? TWO_PASSES : 0,
+                        .each = 1,
                         .size = size};
+    if (wish.beside == 0) wish.each = size < 2 ? 16 : 8;
     a.vectors = wish.beside == 0 && reduced.n == 1 && a.reduced_x[0] == (int64_t)size;
     lm_cut cut = lm_cut_lines(c, &wish);
     LM_TRY(lm_cuda_enter(S, c));

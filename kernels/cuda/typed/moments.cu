@@ -3,13 +3,7 @@
 #include "cuda/fold.h"
 
 LM_GROUP(sum, double, LM_SUM_OF)
-
-/* NaN wins. */
-LM_FN double greater(double a, double b) {
-    double m = a > b ? a : b;
-    return a != a ? a : m;
-}
-LM_GROUP(maximum, double, greater)
+LM_GROUP(maximum, double, lm_greater_real)
 
 /* ---- mean, var, std ---- */
 
@@ -80,7 +74,7 @@ LM_TYPED(join_moments) {
 
 LM_FN void look(lm_fold *f, LM_C v, int64_t i) {
     (void)i;
-    f->shift = greater(f->shift, (double)v);
+    f->shift = lm_greater_real(f->shift, (double)v);
 }
 
 LM_FN void add_exp(lm_fold *f, LM_C v, int64_t i) {
@@ -118,7 +112,7 @@ LM_TYPED(join_logsumexp) {
         lm_place p = lm_place_of(&a, base);
         double greatest = -(double)INFINITY, sum = 0;
         LM_EACH_PART(i, a, p) {
-            greatest = greater(greatest, ((const double *)a.parts)[i]);
+            greatest = lm_greater_real(greatest, ((const double *)a.parts)[i]);
         }
         greatest = lm_group_maximum(greatest, a.group);
         LM_EACH_PART(i, a, p) {
