@@ -8,7 +8,7 @@
 /* The 16 bytes from i on that lie before n, the others 0. */
 LM_FN uint4 load_16(const uint8_t *x, int64_t i, int64_t n) {
     uint4 v = {0, 0, 0, 0};
-    if (i + 16 <= n && ((uintptr_t)(x + i) & 15) == 0) return *(const uint4 *)(const void *)(x + i);
+    if (i + 16 <= n && ((uint64_t)(x + i) & 15) == 0) return *(const uint4 *)(const void *)(x + i);
     for (int k = 0; k < 4; k++) {
         if (i + k < n) v.x |= (uint32_t)x[i + k] << 8 * k;
         if (i + k + 4 < n) v.y |= (uint32_t)x[i + k + 4] << 8 * k;

@@ -79,10 +79,10 @@ static int32_t power_of_two(int64_t n) {
     return width;
 }
 
-/* args.rows rows of args.n from number args.first on. */
-static luma_status sort_batch(const job *j, const lm_args_sort *rows) {
+/* rows->rows rows of rows->n from number rows->first on. narrow: in keys of 32 bits. */
+static luma_status sort_batch(const job *j, const lm_args_sort *rows, bool narrow) {
     lm_args_sort a = *rows;
-    bool narrow = j->bits <= 32, warps = a.n <= WARP_MAX && !a.keys;
+    bool warps = a.n <= WARP_MAX && !a.keys;
     a.width = power_of_two(a.n);
     if (!warps && a.width < 64) a.width = 64;
     lm_shape shape = {.grid = {(unsigned)a.rows, 1, 1}, .block = 256};
@@ -101,7 +101,7 @@ static luma_status sort_short(const job *j) {
     lm_args_sort a = j->args;
     for (a.first = 0; a.first < j->rows; a.first += GRID_MAX) {
         a.rows = min(j->rows - a.first, GRID_MAX);
-        LM_TRY(sort_batch(j, &a));
+        LM_TRY(sort_batch(j, &a, j->bits <= 32));
     }
     return LUMA_OK;
 }
@@ -151,7 +151,7 @@ static luma_status sort_selected(const job *j, const lm_args_radix_rows *a,
         rest.sort.at = select->best_at;
         rest.sort.wide = kind == LM_RADIX_WIDE;
         rest.sort.rows = a->radix.rows;
-        return sort_batch(j, &rest.sort);
+        return sort_batch(j, &rest.sort, kind == LM_RADIX_NARROW);
     }
     rest.radix = *best;
     LM_TRY(lm_radix_set(j->S, j->c, best->varies, best->rows, UINT64_MAX));
