@@ -19,5 +19,7 @@ READ(16, uint4, 0, 0, 0, 0)
 
 /* Only notes what is wrong. */
 LM_KERNEL(index_check) {
-    LM_EACH(i, a.walk.n) (void)index_find(&a, i);
+    LM_EACH(i, a.walk.n) {
+        (void)index_find(&a, i);
+    }
 }

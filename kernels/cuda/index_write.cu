@@ -7,8 +7,7 @@ LM_FN int is_last(const lm_args_index *a, int64_t writer) {
     if (!a->slots) return 1;
     if (a->wide_writers) {
         uint64_t slot = ((const uint64_t *)a->slots)[writer];
-        return slot != ~(uint64_t)0 &&
-               ((const uint64_t *)a->last)[slot] == (uint64_t)writer + 1;
+        return slot != ~(uint64_t)0 && ((const uint64_t *)a->last)[slot] == (uint64_t)writer + 1;
     }
     uint32_t slot = ((const uint32_t *)a->slots)[writer];
     return slot != ~(uint32_t)0 && ((const uint32_t *)a->last)[slot] == (uint32_t)writer + 1;

@@ -85,7 +85,8 @@ LM_KERNEL(nonzero_list) {
         int place = (int)lm_block_before((uint64_t)count_16(v), sums);
         for (int k = 0; k < 16; k++) {
             uint32_t word = k < 4 ? v.x : k < 8 ? v.y : k < 12 ? v.z : v.w;
-            if ((word >> k % 4 * 8 & 255) != 0) found[place++] = (uint16_t)(threadIdx.x * 16 + (unsigned)k);
+            if ((word >> k % 4 * 8 & 255) != 0)
+                found[place++] = (uint16_t)(threadIdx.x * 16 + (unsigned)k);
         }
         __syncthreads();
         int count = (int)sums[LM_WARPS];

@@ -9,7 +9,8 @@
 LM_FN int64_t index_value(int dtype, const char *p) {
     switch (dtype) {
 #define INDEX_VALUE(_, token, ENUM, name, T, ...)                                                  \
-    case LUMA_##ENUM: return (int64_t) * (const T *)(const void *)p;
+    case LUMA_##ENUM:                                                                              \
+        return (int64_t) * (const T *)(const void *)p;
         LM_INTS(INDEX_VALUE, _)
 #undef INDEX_VALUE
     }

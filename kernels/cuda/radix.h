@@ -100,6 +100,45 @@ LM_KERNEL(RADIX(radix_scan)) {
     if (lane == 0) ((POSITION *)a.totals)[line] = total;
 }
 
+/* Of each key of a lane the place among those of its digit in the part of the tile that the warp
+** has; count[digit] becomes how many there are. Keys from number `size` on do not count. */
+LM_FN void rank_keys(const KEY *key, int shift, int first, int size, unsigned *count, int *rank) {
+    unsigned lower = (1u << threadIdx.x % 32) - 1;
+    LM_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        bool in = first + k * 32 < size;
+        unsigned digit = in ? digit_of(key[k], shift) : 256;
+        unsigned same = __match_any_sync(LM_ALL_LANES, digit);
+        unsigned before = in ? count[digit] : 0;
+        rank[k] = (int)before + __popc(same & lower);
+        __syncwarp();
+        if (in && (same & lower) == 0) count[digit] = before + (unsigned)__popc(same);
+        __syncwarp();
+    }
+}
+
+/* Thread d: counts of digit d become places in the tile, and place[d] what leads from there to the
+** place in the row. */
+LM_FN void place_digit(const lm_args_radix *a, const radix_tile *t, unsigned (*count)[256],
+                       uint64_t *sums, POSITION *place) {
+    int digit = (int)threadIdx.x;
+    int64_t line = t->row * 256 + digit;
+    unsigned all = 0;
+    for (int w = 0; w < WARPS; w++) {
+        unsigned c = count[w][digit];
+        count[w][digit] = all;
+        all += c;
+    }
+    unsigned start = (unsigned)lm_block_before(all, sums);
+    POSITION total = a->tiles > 1 ? ((const POSITION *)a->totals)[line] : all;
+    __syncthreads();
+    POSITION base = (POSITION)lm_block_before(total, sums);
+    if (a->tiles > 1) base += ((const POSITION *)a->counts)[line * a->tiles + t->tile];
+    for (int w = 0; w < WARPS; w++)
+        count[w][digit] += start;
+    place[digit] = base - start;
+}
+
 /* Elements of a tile go to their places: in the tile first, for those of a digit then lie side by
 ** side in the row. */
 LM_KERNEL(RADIX(radix_scatter)) {
@@ -114,47 +153,24 @@ LM_KERNEL(RADIX(radix_scatter)) {
     uint64_t varies = a.varies[t.row];
     if ((varies >> a.shift & 255) == 0) return;
     int passes = passes_below(varies, a.shift), side = passes % 2, size = (int)(t.end - t.start);
-    const KEY *from_keys = (const KEY *)a.keys[side] + t.row * a.n;
-    const POSITION *from_at = (const POSITION *)a.at[side] + t.row * a.n;
+    const KEY *from_keys = (const KEY *)a.keys[side] + t.row * a.n + t.start;
+    const POSITION *from_at = (const POSITION *)a.at[side] + t.row * a.n + t.start;
     KEY *to_keys = (KEY *)a.keys[side ^ 1] + t.row * a.n, key[ITEMS];
-    POSITION *to_at = (POSITION *)a.at[side ^ 1] + t.row * a.n;
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, digit = (int)threadIdx.x;
-    int mine = warp * ITEMS * 32 + lane, local[ITEMS];
-    for (int w = 0; w < WARPS; w++)
-        count[w][digit] = 0;
-    __syncthreads();
+    POSITION *to_at = (POSITION *)a.at[side ^ 1] + t.row * a.n, to[ITEMS];
+    int warp = (int)threadIdx.x / 32, mine = warp * ITEMS * 32 + (int)threadIdx.x % 32,
+        local[ITEMS];
+    bool placed = passes > 0 || a.placed;
 
-    /* among those of its digit in the part of the tile that the warp has */
+    for (int w = 0; w < WARPS; w++)
+        count[w][threadIdx.x] = 0;
     LM_UNROLL
-    for (int k = 0; k < ITEMS; k++) {
-        bool in = mine + k * 32 < size;
-        key[k] = in ? from_keys[t.start + mine + k * 32] : 0;
-        unsigned d = in ? digit_of(key[k], a.shift) : 256;
-        unsigned same = __match_any_sync(LM_ALL_LANES, d), below = same & ((1u << lane) - 1);
-        unsigned before = in ? count[warp][d] : 0;
-        local[k] = (int)before + __popc(below);
-        __syncwarp();
-        if (in && below == 0) count[warp][d] = before + (unsigned)__popc(same);
-        __syncwarp();
-    }
+    for (int k = 0; k < ITEMS; k++)
+        key[k] = mine + k * 32 < size ? from_keys[mine + k * 32] : 0;
     __syncthreads();
-
-    unsigned all = 0;
-    for (int w = 0; w < WARPS; w++) {
-        unsigned c = count[w][digit];
-        count[w][digit] = all;
-        all += c;
-    }
-    unsigned start = (unsigned)lm_block_before(all, sums);
-    POSITION total = a.tiles > 1 ? ((const POSITION *)a.totals)[t.row * 256 + digit] : all;
+    rank_keys(key, a.shift, mine, size, count[warp], local);
     __syncthreads();
-    POSITION base = (POSITION)lm_block_before(total, sums);
-    if (a.tiles > 1) base += ((const POSITION *)a.counts)[(t.row * 256 + digit) * a.tiles + t.tile];
-    for (int w = 0; w < WARPS; w++)
-        count[w][digit] += start;
-    place[digit] = base - start;
+    place_digit(&a, &t, count, sums, place);
     __syncthreads();
-
     LM_UNROLL
     for (int k = 0; k < ITEMS; k++) {
         if (mine + k * 32 >= size) continue;
@@ -162,7 +178,6 @@ LM_KERNEL(RADIX(radix_scatter)) {
         moved.key[local[k]] = key[k];
     }
     __syncthreads();
-    POSITION to[ITEMS];
     LM_UNROLL
     for (int k = 0; k < ITEMS; k++) {
         int i = (int)threadIdx.x + k * BLOCK;
@@ -171,11 +186,10 @@ LM_KERNEL(RADIX(radix_scatter)) {
         to_keys[to[k]] = moved.key[i];
     }
     __syncthreads();
-    bool placed = passes > 0 || a.placed;
     LM_UNROLL
     for (int k = 0; k < ITEMS; k++) {
-        int64_t i = t.start + mine + k * 32;
-        if (i < t.end) moved.at[local[k]] = placed ? from_at[i] : (POSITION)i;
+        int i = mine + k * 32;
+        if (i < size) moved.at[local[k]] = placed ? from_at[i] : (POSITION)(t.start + i);
     }
     __syncthreads();
     LM_UNROLL

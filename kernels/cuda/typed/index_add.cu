@@ -54,7 +54,8 @@ LM_TYPED(index_sum) {
         int64_t inner = e - outer * (a.inner ? rest : writers);
         int64_t j = a.inner ? outer : inner, r = a.inner ? inner : outer;
         int64_t place = e < total ? place_of(&a, j) : (int64_t)a.nplaces, plain = 0;
-        int more = place != (int64_t)a.nplaces && (j == 0 || place_of(&a, j - 1) != place), first = more;
+        int more = place != (int64_t)a.nplaces && (j == 0 || place_of(&a, j - 1) != place),
+            first = more;
         LM_S *y = 0;
         LM_C sum = 0;
         if (first) {
@@ -69,7 +70,8 @@ LM_TYPED(index_sum) {
             LM_C v[AHEAD];
             int mine[AHEAD];
             LM_UNROLL
-            for (int k = 0; k < AHEAD; k++) mine[k] = term_of(&a, j + k, place, plain, &v[k]);
+            for (int k = 0; k < AHEAD; k++)
+                mine[k] = term_of(&a, j + k, place, plain, &v[k]);
             LM_UNROLL
             for (int k = 0; k < AHEAD; k++) {
                 if (mine[k]) sum = ADD(sum, v[k]);
