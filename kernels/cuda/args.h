@@ -237,9 +237,9 @@ typedef struct {
     void *counts, *totals;      /* of each row: `lines` lines of a count per tile; their sums */
     int64_t n, rows, tiles;
     int32_t lines;
-    int32_t shift;  /* of the digit of this pass */
-    int32_t placed; /* at[0] holds the positions; else that of element i is i */
-    int32_t unused;
+    int32_t shift;       /* of the digit of this pass */
+    int32_t placed;      /* at[0] holds the positions; else that of element i is i */
+    int32_t scan_blocks; /* a block scans a line, not a warp */
 } lm_args_radix;
 typedef struct {
     lm_args_sort sort;

@@ -4,6 +4,7 @@
 #include "elementwise.h"
 
 #define ALIGN 256
+#define SCAN_BLOCKS 512 /* tiles from which on a block scans their counts */
 
 lm_radix_kind lm_radix_kind_of(int key_bits, int64_t n) {
     if (n >= INT64_C(1) << 32) return LM_RADIX_WIDE;
@@ -56,14 +57,21 @@ luma_status lm_radix_launch(luma_state *S, lm_cuda *c, lm_kernel kernel, int64_t
     return lm_cuda_launch(S, c, kernel, shape, args);
 }
 
+luma_status lm_radix_scan(luma_state *S, lm_cuda *c, lm_args_radix *r, lm_radix_kind kind) {
+    int64_t lines = r->rows * r->lines, warps = LM_RADIX_BLOCK / 32;
+    r->scan_blocks = r->tiles >= SCAN_BLOCKS;
+    return LM_RADIX_LAUNCH(S, c, kind, radix_scan, r->scan_blocks ? lines : (lines - 1) / warps + 1,
+                           r);
+}
+
 luma_status lm_radix_run(luma_state *S, lm_cuda *c, const lm_args_radix *r, lm_radix_kind kind,
                          int bits) {
     lm_args_radix pass = *r;
-    int64_t tiles = r->rows * r->tiles, lines = r->rows * 256, warps = LM_RADIX_BLOCK / 32;
+    int64_t tiles = r->rows * r->tiles;
     for (pass.shift = 0; pass.shift < bits; pass.shift += 8) {
         if (r->tiles > 1) {
             LM_TRY(LM_RADIX_LAUNCH(S, c, kind, radix_count, tiles, &pass));
-            LM_TRY(LM_RADIX_LAUNCH(S, c, kind, radix_scan, lines / warps, &pass));
+            LM_TRY(lm_radix_scan(S, c, &pass, kind));
         }
         LM_TRY(LM_RADIX_LAUNCH(S, c, kind, radix_scatter, tiles, &pass));
     }

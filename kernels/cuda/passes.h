@@ -19,6 +19,8 @@ void *lm_carve(char *base, size_t *end, size_t nbytes);
 void lm_radix_carve(lm_args_radix *r, lm_radix_kind kind, char *base, size_t *end);
 /* n words of 8 bytes become `word`. */
 luma_status lm_radix_set(luma_state *S, lm_cuda *c, void *words, int64_t n, uint64_t word);
+/* Counts of r become sums of those before. */
+luma_status lm_radix_scan(luma_state *S, lm_cuda *c, lm_args_radix *r, lm_radix_kind kind);
 /* Sorts keys[0] (and at[0]), of `bits` bits, r->varies being set. */
 luma_status lm_radix_run(luma_state *S, lm_cuda *c, const lm_args_radix *r, lm_radix_kind kind,
                          int bits);

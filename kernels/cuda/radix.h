@@ -74,25 +74,34 @@ LM_KERNEL(RADIX(radix_count)) {
     ((POSITION *)a.counts)[(t.row * 256 + threadIdx.x) * a.tiles + t.tile] = count[threadIdx.x];
 }
 
-/* A warp for each line of counts: they become sums of those before. a.lines lines a row. */
+/* A warp or a block for each line of counts, of which a row has a.lines: they become sums of those
+** before. */
 LM_KERNEL(RADIX(radix_scan)) {
-    int lane = (int)threadIdx.x % 32;
-    int64_t line = blockIdx.x * (int64_t)WARPS + threadIdx.x / 32;
+    __shared__ uint64_t sums[WARPS + 1];
+    int lanes = a.scan_blocks ? BLOCK : 32, lane = (int)threadIdx.x % lanes;
+    int64_t line = a.scan_blocks ? blockIdx.x : blockIdx.x * (int64_t)WARPS + threadIdx.x / 32;
     if (line >= a.rows * a.lines) return;
     if (a.lines == 256 && (a.varies[line / 256] >> a.shift & 255) == 0) return;
     POSITION *counts = (POSITION *)a.counts + line * a.tiles, total = 0;
-    for (int64_t start = 0; start < a.tiles; start += 128) {
-        POSITION v[4], sum = 0;
+    for (int64_t start = lane * 4; start - lane * 4 < a.tiles; start += lanes * 4) {
+        POSITION v[4];
+        uint64_t sum = 0, before, all;
+        LM_UNROLL
         for (int i = 0; i < 4; i++) {
-            int64_t at = start + lane * 4 + i;
-            v[i] = at < a.tiles ? counts[at] : 0;
+            v[i] = start + i < a.tiles ? counts[start + i] : 0;
             sum += v[i];
         }
-        uint64_t all;
-        POSITION before = total + (POSITION)lm_warp_before(sum, &all);
+        if (a.scan_blocks) {
+            before = lm_block_before(sum, sums);
+            all = sums[WARPS];
+            __syncthreads();
+        } else {
+            before = lm_warp_before(sum, &all);
+        }
+        before += total;
+        LM_UNROLL
         for (int i = 0; i < 4; i++) {
-            int64_t at = start + lane * 4 + i;
-            if (at < a.tiles) counts[at] = before;
+            if (start + i < a.tiles) counts[start + i] = (POSITION)before;
             before += v[i];
         }
         total += (POSITION)all;

@@ -124,7 +124,7 @@ static luma_status sort_rows(const job *j, const lm_args_radix_rows *a, lm_radix
 static luma_status select_rows(const job *j, const lm_args_radix_rows *a, lm_args_select *select,
                                lm_radix_kind kind) {
     const lm_args_radix *r = &a->radix;
-    int64_t tiles = r->rows * r->tiles, warps = LM_RADIX_BLOCK / 32;
+    int64_t tiles = r->rows * r->tiles;
     int64_t digits = r->rows * 256 * (int64_t)lm_radix_at_size(kind) / 8;
     LM_TRY(lm_radix_set(j->S, j->c, r->varies, r->rows, 0));
     LM_TRY(lm_radix_set(j->S, j->c, select->chosen, r->rows, 0));
@@ -136,7 +136,8 @@ static luma_status select_rows(const job *j, const lm_args_radix_rows *a, lm_arg
         LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_digit, r->rows, select));
     }
     LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_tile, tiles, select));
-    LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, radix_scan, (r->rows * r->lines - 1) / warps + 1, r));
+    lm_args_radix counted = *r;
+    LM_TRY(lm_radix_scan(j->S, j->c, &counted, kind));
     return LM_RADIX_LAUNCH(j->S, j->c, kind, select_move, tiles, select);
 }
 
