@@ -26,7 +26,7 @@ typedef struct lm_modules lm_modules; /* module.c: of one device, the process's 
 typedef struct lm_blas lm_blas;       /* blas.c */
 
 /* Launches between two synchronisations whose faults are told apart. */
-#define LM_WATCHES 64
+#define LM_WATCHES 512
 typedef struct {
     lm_op op;
     int ndim;
