@@ -252,17 +252,21 @@ luma_status lm_cuda_copy(luma_state *S, lm_device *d, const luma_tensor *dst,
 }
 
 /* Contiguous memory of n elements whose bytes the driver can repeat: one byte, or four. */
-static bool fill_by_driver(lm_cuda *c, void *y, int64_t n, size_t size, uint64_t element,
-                           CUresult *result) {
+static bool fill_by_driver(luma_state *S, lm_cuda *c, void *y, int64_t n, size_t size,
+                           uint64_t element, luma_status *status) {
     uint64_t all = element;
     for (size_t bytes = size; bytes < 8; bytes *= 2)
         all |= all << (8 * bytes);
     CUdeviceptr to = (CUdeviceptr)(uintptr_t)y;
     size_t nbytes = (size_t)n * size;
     if (all == (all & 0xff) * UINT64_C(0x0101010101010101))
-        *result = c->driver->cuMemsetD8Async(to, (unsigned char)all, nbytes, c->stream);
+        *status = lm_cuda_check(
+            S, c, c->driver->cuMemsetD8Async(to, (unsigned char)all, nbytes, c->stream),
+            "cuMemsetD8Async");
     else if (to % 4 == 0 && nbytes % 4 == 0 && (uint32_t)all == all >> 32)
-        *result = c->driver->cuMemsetD32Async(to, (unsigned)all, nbytes / 4, c->stream);
+        *status = lm_cuda_check(
+            S, c, c->driver->cuMemsetD32Async(to, (unsigned)all, nbytes / 4, c->stream),
+            "cuMemsetD32Async");
     else
         return false;
     return true;
@@ -291,9 +295,8 @@ static luma_status fill_view(luma_state *S, lm_cuda *c, void *y, int ndim, const
 
 luma_status lm_cuda_fill_line(luma_state *S, lm_cuda *c, void *y, int64_t n, size_t size,
                               uint64_t element) {
-    CUresult result;
-    if (fill_by_driver(c, y, n, size, element, &result))
-        return lm_cuda_check(S, c, result, "cuMemsetAsync");
+    luma_status status;
+    if (fill_by_driver(S, c, y, n, size, element, &status)) return status;
     return fill_view(S, c, y, 1, &n, (const int64_t[]){1}, size, element);
 }
 
