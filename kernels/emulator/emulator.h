@@ -14,7 +14,7 @@
 **   LUMA_EMU_GUARD=0            device memory can be touched by the host at any time; 1
 **   LUMA_EMU_FAIL=function:n    the n-th call of a function fails; "any" counts all of them
 **   LUMA_EMU_ABORT=1            abort at the first report
-**   LUMA_EMU_STUB=1             launches are checked and do nothing: what the host's side costs
+**   LUMA_EMU_STUB=1             launches and products are checked and do nothing: what the host's side costs
 **   LUMA_EMU_COVERAGE=file      the names of all kernels that have run are added to it at exit */
 #ifndef lm_emulator_h
 #define lm_emulator_h
