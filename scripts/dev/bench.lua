@@ -229,6 +229,14 @@ if ("two threads"):find(pattern, 1, true) or pattern == "" then
   luma.set_num_threads(1)
 end
 
+-- ---- the host's side of CUDA operations ----
+
+if ("launch"):find(pattern, 1, true) then
+  if pattern == "" then print() end
+  io.stdout:flush()
+  os.execute("LUMA_CUDA=emulate LUMA_EMU_STUB=1 " .. arg[-1] .. " scripts/dev/launch.lua")
+end
+
 -- ---- figures that are not ratios ----
 
 if pattern == "" then
