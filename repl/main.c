@@ -177,10 +177,10 @@ static int program(lua_State *L) {
     if (run_options(L, argv, o.script) != LUA_OK) return 0;
     if (o.script < argc && run_script(L, argv + o.script) != LUA_OK) return 0;
     if (o.interactive) {
-        prompt_loop(L);
+        prompt_loop(L, !o.no_environment);
     } else if (o.script == argc && !o.execute && !o.version) {
         if (isatty(STDIN_FILENO))
-            prompt_loop(L);
+            prompt_loop(L, !o.no_environment);
         else if (run_file(L, NULL, 0) != LUA_OK)
             return 0;
     }

@@ -20,7 +20,7 @@
 
 extern const lm_lua_file repl_files[];
 
-static bool at_terminal, editing;
+static bool at_terminal, editing, environment;
 
 /* ---- lines ---- */
 
@@ -154,6 +154,8 @@ static int open_prompt(lua_State *L) {
     luaL_newlib(L, functions);
     lua_pushboolean(L, at_terminal);
     lua_setfield(L, -2, "terminal");
+    lua_pushboolean(L, environment);
+    lua_setfield(L, -2, "environment");
     lua_pushliteral(L, "luma " LUMA_VERSION " (" LUA_RELEASE ")");
     lua_setfield(L, -2, "version");
     lua_call(L, 2, 2);
@@ -162,7 +164,8 @@ static int open_prompt(lua_State *L) {
     return 1;
 }
 
-void prompt_loop(lua_State *L) {
+void prompt_loop(lua_State *L, bool with_environment) {
+    environment = with_environment;
     const char *program = run_program;
     run_program = NULL;
     at_terminal = isatty(STDIN_FILENO) != 0;

@@ -2,9 +2,12 @@
 #ifndef lm_prompt_h
 #define lm_prompt_h
 
+#include <stdbool.h>
+
 #include <lua.h>
 
-/* Reads stdin to its end. Shows banner and prompts at a terminal only. */
-void prompt_loop(lua_State *L);
+/* Reads stdin to its end. Shows banner and prompts at a terminal only. environment: the user's
+** init.lua is read. */
+void prompt_loop(lua_State *L, bool environment);
 
 #endif

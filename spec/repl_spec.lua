@@ -45,12 +45,12 @@ describe("the prompt in a terminal", function()
         press("Enter")
     end
 
-    local function start(width, environment)
+    local function start(width, environment, prompt)
         tmux(("-f /dev/null new-session -d -x %d -y 40 %s"):format(width or 80, program.quote(
             ("cd %s && XDG_STATE_HOME=%s/state XDG_CONFIG_HOME=%s %s exec %s"):format(
                 program.quote(folder), folder, folder, environment or "",
                 program.quote(program.absolute_path)))))
-        wait_for("\n>")
+        wait_for("\n" .. (prompt or ">"))
     end
 
     local function stop()
@@ -222,6 +222,15 @@ describe("the prompt in a terminal", function()
         tmux("resize-window -x 100")
         enter("luma.config().columns")
         wait_for("100")
+        stop()
+    end)
+
+    it("reads the user's init.lua, and not with -E", function()
+        program.shell(("mkdir -p %s/luma && echo 'mine = 41 _PROMPT = \"me: \"' >%s/luma/init.lua")
+            :format(folder, folder))
+        start(80, nil, "me:")
+        enter("mine + 1")
+        wait_for("42")
         stop()
     end)
 

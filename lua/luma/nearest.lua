@@ -3,7 +3,7 @@
 -- How many letters must change, be added, be left out or change places with their neighbour to turn
 -- a into b (optimal string alignment).
 local function distance(a, b)
-    local row, last, before = {}, nil, nil
+    local row, last, before = {}
     for j = 0, #b do row[j] = j end
     for i = 1, #a do
         before, last, row = last, row, {[0] = i}

@@ -4,8 +4,8 @@
 local luma, host = ...
 
 -- Scripts may replace any global.
-local load, print, tostring, type, ipairs, getmetatable, select, rawget, rawset =
-    load, print, tostring, type, ipairs, getmetatable, select, rawget, rawset
+local load, loadfile, print, tostring, type, ipairs, getmetatable, select, rawget, rawset =
+    load, loadfile, print, tostring, type, ipairs, getmetatable, select, rawget, rawset
 local stderr, stdout, getenv, open, table, G = io.stderr, io.stdout, os.getenv, io.open, table, _G
 
 local M = {luma = luma, host = host, globals = G, debug_getmetatable = debug.getmetatable}
@@ -195,9 +195,22 @@ local function help(text)
     run(";", function() print(luma.help(name ~= "" and name or nil)) end)
 end
 
+-- The user's own file, which may set globals, _PROMPT or luma.set_print.
+local function run_config()
+    local folder = getenv("XDG_CONFIG_HOME")
+    if not folder or folder:sub(1, 1) ~= "/" then
+        folder = getenv("HOME") and getenv("HOME") .. "/.config"
+    end
+    local name = folder and folder .. "/luma/init.lua"
+    if not name or not host.exists(name) then return end
+    local f, message = loadfile(name, "t")
+    if f then run(";", f) else report("", message) end
+end
+
 local function start()
     if not host.terminal then return end
     print(host.version .. "   ?name explains an operation, :help lists commands, Ctrl-D ends")
+    if host.environment then run_config() end
     load_history()
 end
 
