@@ -180,5 +180,6 @@ void lm_devices_open(lua_State *L, int module, int methods); /* cuda.c; after lm
 void lm_alloc_restore(lm_ctx *c); /* system.c */
 void lm_files_open(lua_State *L, int module);
 void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda */
+void lm_image_open(lua_State *L, int module);
 
 #endif

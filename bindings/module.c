@@ -63,6 +63,7 @@ int luaopen_luma(lua_State *L) {
     lm_system_open(L, module);
     lm_devices_open(L, module, methods);
     lm_files_open(L, module);
+    lm_image_open(L, module);
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
     lm_push_function(L, brief, 0);

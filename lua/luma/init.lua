@@ -4,8 +4,8 @@ local luma, tensor_meta, load = ...
 
 local parts = {}
 local part
-function part(name)
-    parts[name] = parts[name] or load(name)(luma, part)
+function part(name, own)
+    parts[name] = parts[name] or load(name)(luma, part, own)
     return parts[name]
 end
 
@@ -22,3 +22,12 @@ function luma.help(what) return part("help").help(what) end
 
 -- One line for each operation whose name or sentence has all the words.
 function luma.help_search(words) return part("help").search(words) end
+
+-- PNG files.
+local png = luma.image
+luma.image = {}
+function luma.image.load(...) return part("image", png).load(...) end
+function luma.image.save(...) return part("image", png).save(...) end
+
+-- A loop that says how far it is.
+function luma.progress(...) return part("progress")(...) end
