@@ -31,3 +31,9 @@ function luma.image.save(...) return part("image", png).save(...) end
 
 -- A loop that says how far it is.
 function luma.progress(...) return part("progress")(...) end
+
+-- luma.plot(...) draws lines; its fields draw the rest. Loaded when one of them is asked for.
+luma.plot = setmetatable({}, {
+    __index = function(_, name) return part("plot")[name] end,
+    __call = function(_, ...) return part("plot").line(...) end,
+})
