@@ -80,6 +80,10 @@ void lm_cuda_leave(lm_cuda *c);
 /* Whether calls in its context can work: not after a fork, an error that spoiled it, or before it was
 ** made. For releasing, where there is nobody to tell. */
 bool lm_cuda_usable(const lm_cuda *c);
+/* Makes the context current, whichever is now, for releasing and for the cache of a device; pop it
+** afterwards. A failure is met by another try, as it may be that of work before. False when the
+** device is not usable. */
+bool lm_cuda_push(lm_cuda *c);
 /* LUMA_OK for 0; else the message "cuda:0: cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
 ** An error that spoils the context is kept: lm_cuda_enter gives it from then on. */
 luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char *what);

@@ -132,10 +132,15 @@ bool lm_cuda_usable(const lm_cuda *c) {
     return !lm_driver_forked && !c->lost[0] && c->ready;
 }
 
+bool lm_cuda_push(lm_cuda *c) {
+    if (!lm_cuda_usable(c)) return false;
+    return c->driver->cuCtxPushCurrent_v2(c->context) == CUDA_SUCCESS ||
+           c->driver->cuCtxPushCurrent_v2(c->context) == CUDA_SUCCESS;
+}
+
 /* For closing, where nothing was entered and nobody hears of errors. */
 static bool enter_quietly(lm_cuda *c) {
-    if (!lm_cuda_usable(c) || c->driver->cuCtxPushCurrent_v2(c->context) != CUDA_SUCCESS)
-        return false;
+    if (!lm_cuda_push(c)) return false;
     c->entered = 1;
     return true;
 }
@@ -188,7 +193,7 @@ static void *raw_alloc(lm_device *d, size_t nbytes) {
 static void raw_free(lm_device *d, void *p, size_t nbytes) {
     (void)nbytes;
     lm_cuda *c = lm_cuda_of(d);
-    if (!lm_cuda_usable(c) || c->driver->cuCtxPushCurrent_v2(c->context) != CUDA_SUCCESS) return;
+    if (!lm_cuda_push(c)) return;
     /* Once more, since a failure may be that of work before, which the call gives too. */
     if (c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p) != CUDA_SUCCESS)
         c->driver->cuMemFree_v2((CUdeviceptr)(uintptr_t)p);

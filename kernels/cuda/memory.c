@@ -9,18 +9,13 @@
 #include "cuda.h"
 #include "emulator/emulator.h"
 
-/* Whichever device is being worked on: the cache of another may need its own context in between. */
-static bool push(lm_cuda *c) {
-    return lm_cuda_usable(c) && c->driver->cuCtxPushCurrent_v2(c->context) == CUDA_SUCCESS;
-}
-
 static void pop(lm_cuda *c) {
     c->driver->cuCtxPopCurrent_v2(NULL);
 }
 
 bool lm_cuda_memory_info(lm_device *d, size_t *unused, size_t *total) {
     lm_cuda *c = lm_cuda_of(d);
-    if (!push(c)) return false;
+    if (!lm_cuda_push(c)) return false;
     bool known = c->driver->cuMemGetInfo_v2(unused, total) == CUDA_SUCCESS;
     pop(c);
     return known;
@@ -45,7 +40,7 @@ static void give_event(lm_cuda *c, CUevent event) {
 /* Where nothing can be asked of the device any more, nothing is at work either. */
 void *lm_cuda_event_record(lm_device *d, void *stream) {
     lm_cuda *c = lm_cuda_of(d);
-    if (!push(c)) return NULL;
+    if (!lm_cuda_push(c)) return NULL;
     CUevent event = take_event(c);
     if (event && c->driver->cuEventRecord(event, stream) != CUDA_SUCCESS) {
         give_event(c, event);
@@ -59,7 +54,7 @@ void *lm_cuda_event_record(lm_device *d, void *stream) {
 /* A failure is that of work which will not go on; others report it. */
 bool lm_cuda_event_done(lm_device *d, void *event) {
     lm_cuda *c = lm_cuda_of(d);
-    if (!push(c)) return true;
+    if (!lm_cuda_push(c)) return true;
     CUresult result = c->driver->cuEventQuery(event);
     pop(c);
     return result != CUDA_ERROR_NOT_READY;
@@ -67,14 +62,14 @@ bool lm_cuda_event_done(lm_device *d, void *event) {
 
 void lm_cuda_event_wait(lm_device *d, void *event) {
     lm_cuda *c = lm_cuda_of(d);
-    if (!push(c)) return;
+    if (!lm_cuda_push(c)) return;
     c->driver->cuEventSynchronize(event);
     pop(c);
 }
 
 void lm_cuda_event_free(lm_device *d, void *event) {
     lm_cuda *c = lm_cuda_of(d);
-    if (!push(c)) return;
+    if (!lm_cuda_push(c)) return;
     give_event(c, event);
     pop(c);
 }
@@ -83,7 +78,7 @@ void lm_cuda_event_free(lm_device *d, void *event) {
 
 static void on_block(lm_device *d, void *p, size_t nbytes, bool live, void *stream) {
     lm_cuda *c = lm_cuda_of(d);
-    if (!push(c)) return;
+    if (!lm_cuda_push(c)) return;
     lm_emu_block_fn *block = (lm_emu_block_fn *)(uintptr_t)c->driver->emu_block;
     block((unsigned long long)(uintptr_t)p, nbytes, live, stream);
     pop(c);
