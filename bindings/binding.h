@@ -8,6 +8,8 @@
 #include "luma_lua.h"
 #include "tensor.h"
 
+typedef struct lm_events lm_events;
+
 /* One per Lua state: a userdata in the registry. S is NULL once the state closes. */
 typedef struct {
     luma_state *S;
@@ -20,6 +22,8 @@ typedef struct {
     int64_t stepped; /* when the last one ended, in nanoseconds */
     int64_t boxes;   /* tensors that live */
     int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
+    int nevents;     /* of memory, that the function of the script has yet to hear of (memory.c) */
+    lm_events *events;
     lua_Alloc alloc; /* the host's, while a failure of Lua's memory is due; else NULL */
     void *alloc_ud;
     int64_t alloc_left;
@@ -72,10 +76,18 @@ bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried);
 ** run between this and the call, since a finalizer may begin an operation of its own. */
 #define LM_UNLIMITED(k, call) ((k)->c->S->lifted = true, (call))
 
+/* ---- memory.c ---- */
+
+/* Tells the function of set_memory_callback what happened; raises its error, after which it is
+** called no more. */
+void lm_events_tell(lua_State *L, lm_ctx *c);
+void lm_events_close(lm_ctx *c);
+
 /* Begins every function that may allocate: before arguments are looked at. */
 static inline lm_ctx *lm_enter(lua_State *L) {
     lm_ctx *c = lua_touserdata(L, LM_UP_CTX);
     if (!c->S) luaL_error(L, "luma is closed");
+    if (c->nevents) lm_events_tell(L, c);
     c->S->lifted = false;
     c->hookmask = lua_gethookmask(c->main);
     if (c->S->fresh >= c->step_at) lm_gc_poll(L, c);
@@ -127,6 +139,7 @@ const int64_t *lm_arg_shape(lm_call *k, int arg, int *n, int *next);
 int64_t lm_arg_dim(lm_call *k, int arg, int64_t dim);
 int64_t lm_arg_position(lm_call *k, int arg, int64_t position);
 luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx);
+lm_device *lm_arg_device(lm_call *k, int arg); /* nil: the default one (memory.c) */
 
 bool lm_is_options(lua_State *L, int idx); /* a table without [1] */
 /* Every key of the table at idx must be one of names, which NULL ends. */
@@ -177,7 +190,8 @@ void lm_random_open(lua_State *L, int module, int methods);
 void lm_matrix_open(lua_State *L, int module, int methods);
 void lm_system_open(lua_State *L, int module);
 void lm_devices_open(lua_State *L, int module, int methods); /* cuda.c; after lm_convert_open */
-void lm_alloc_restore(lm_ctx *c); /* system.c */
+void lm_alloc_restore(lm_ctx *c);                            /* system.c */
+void lm_memory_open(lua_State *L, int module);
 void lm_files_open(lua_State *L, int module);
 void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda */
 void lm_image_open(lua_State *L, int module);

@@ -71,6 +71,7 @@ static int collect(lua_State *L) {
 static int ctx_close(lua_State *L) {
     lm_ctx *c = lua_touserdata(L, 1);
     lm_alloc_restore(c);
+    lm_events_close(c);
     luma_close(c->S);
     c->S = NULL;
     return 0;

@@ -61,6 +61,7 @@ int luaopen_luma(lua_State *L) {
     lm_random_open(L, module, methods);
     lm_matrix_open(L, module, methods);
     lm_system_open(L, module);
+    lm_memory_open(L, module);
     lm_devices_open(L, module, methods);
     lm_files_open(L, module);
     lm_image_open(L, module);

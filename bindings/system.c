@@ -1,12 +1,11 @@
-/* system.c -- what concerns the process or the Lua state rather than one tensor: threads, memory,
-** dtypes, the registry as data. Layer: bindings. */
+/* system.c -- what concerns the process or the Lua state rather than one tensor: threads, dtypes, the
+** registry as data. Layer: bindings. */
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "binding.h"
-#include "cache.h"
 #include "cpu/cpu.h"
 
 static int clock_now(lua_State *L) {
@@ -62,64 +61,6 @@ static int config(lua_State *L) {
     }
     lua_setfield(L, -2, "devices");
     return 1;
-}
-
-/* ---- memory ---- */
-
-static lm_device *device_at(lm_call *k, int arg) {
-    lm_device *d;
-    const char *name = NULL;
-    if (!lua_isnoneornil(k->L, arg)) {
-        if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "device");
-        name = lua_tostring(k->L, arg);
-    }
-    if (lm_device_find(k->c->S, name, &d) != LUMA_OK) {
-        k->c->S->argument = arg;
-        lm_raise(k, LUMA_ERR_DEVICE);
-    }
-    return d;
-}
-
-/* Bytes, but for storages, segments, retries and ooms, which are counts. */
-static int memory(lua_State *L) {
-    lm_call k;
-    lm_cache_figures f;
-    lm_call_open(&k, L, lm_enter(L), "memory");
-    lm_cache_stats(device_at(&k, 1)->cache, &f);
-    lua_createtable(L, 0, 16);
-#define FIGURE(name, stat)                                                                         \
-    set_integer(L, name, f.stat[LM_POOL_ALL].current);                                             \
-    set_integer(L, "peak_" name, f.stat[LM_POOL_ALL].peak);
-    FIGURE("allocated", allocated_bytes)
-    FIGURE("reserved", reserved_bytes)
-    FIGURE("active", active_bytes)
-    FIGURE("inactive_split", inactive_split_bytes)
-    FIGURE("requested", requested_bytes)
-    FIGURE("storages", allocation)
-    FIGURE("segments", segment)
-#undef FIGURE
-    set_integer(L, "largest_free", f.largest_free);
-    set_integer(L, "limit", f.limit);
-    set_integer(L, "retries", f.num_alloc_retries);
-    set_integer(L, "ooms", f.num_ooms);
-    return 1;
-}
-
-static int empty_cache(lua_State *L) {
-    lm_ctx *c = lm_enter(L);
-    for (int i = 0; i < c->S->ndevices; i++)
-        lm_cache_empty(c->S->devices[i]->cache);
-    return 0;
-}
-
-/* bytes (0 or nil: no limit) [, device] */
-static int set_memory_limit(lua_State *L) {
-    lm_call k;
-    lm_call_open(&k, L, lm_enter(L), "set_memory_limit");
-    int64_t n = lua_isnoneornil(L, 1) ? 0 : lm_arg_integer(&k, 1, 1);
-    if (n < 0) lm_bad(&k, 1, "bytes cannot be negative: %I", (LUAI_UACINT)n);
-    lm_cache_set_limit(device_at(&k, 2)->cache, (size_t)n);
-    return 0;
 }
 
 /* How often each way of copying was taken: shared, memcpy, copy2d, strided. */
@@ -221,7 +162,7 @@ static int supports(lua_State *L) {
     lm_call_open(&k, L, lm_enter(L), "supports");
     if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(&k, 1, 1, "name");
     luma_dtype dtype = lm_arg_dtype(&k, 2, 2);
-    lm_device *d = device_at(&k, 3);
+    lm_device *d = lm_arg_device(&k, 3);
     for (int op = 0; op < LM_NOPS; op++) {
         if (strcmp(lm_ops[op].name, lua_tostring(L, 1)) != 0) continue;
         lua_pushboolean(L, lm_supports(d, (lm_op)op, dtype));
@@ -283,9 +224,6 @@ void lm_system_open(lua_State *L, int module) {
                                          {"is_tensor", is_tensor},
                                          {"set_num_threads", set_num_threads},
                                          {"config", config},
-                                         {"memory", memory},
-                                         {"empty_cache", empty_cache},
-                                         {"set_memory_limit", set_memory_limit},
                                          {"copy_counts", copy_counts},
                                          {"set_default_dtype", set_default_dtype},
                                          {"get_default_dtype", get_default_dtype},
