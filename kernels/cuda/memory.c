@@ -51,19 +51,20 @@ void *lm_cuda_event_record(lm_device *d, void *stream) {
     return event;
 }
 
-/* A failure is that of work which will not go on; others report it. */
+/* A failure says nothing of the event: it is waited for in time. */
 bool lm_cuda_event_done(lm_device *d, void *event) {
     lm_cuda *c = lm_cuda_of(d);
     if (!lm_cuda_push(c)) return true;
     CUresult result = c->driver->cuEventQuery(event);
     pop(c);
-    return result != CUDA_ERROR_NOT_READY;
+    return result == CUDA_SUCCESS;
 }
 
 void lm_cuda_event_wait(lm_device *d, void *event) {
     lm_cuda *c = lm_cuda_of(d);
     if (!lm_cuda_push(c)) return;
-    c->driver->cuEventSynchronize(event);
+    /* Once more, since a failure may be that of work before; others report it. */
+    if (c->driver->cuEventSynchronize(event) != CUDA_SUCCESS) c->driver->cuEventSynchronize(event);
     pop(c);
 }
 
