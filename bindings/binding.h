@@ -74,7 +74,7 @@ bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried);
 
 /* A call of the core that is not tried again: memory is not limited softly in it. Nothing of Lua may
 ** run between this and the call, since a finalizer may begin an operation of its own. */
-#define LM_UNLIMITED(k, call) ((k)->c->S->lifted = true, (call))
+#define LM_UNLIMITED(k, call) ((k)->c->S->lifted = true, (k)->c->S->again = false, (call))
 
 /* ---- memory.c ---- */
 
@@ -88,7 +88,7 @@ static inline lm_ctx *lm_enter(lua_State *L) {
     lm_ctx *c = lua_touserdata(L, LM_UP_CTX);
     if (!c->S) luaL_error(L, "luma is closed");
     if (c->nevents) lm_events_tell(L, c);
-    c->S->lifted = false;
+    c->S->lifted = c->S->again = false;
     c->hookmask = lua_gethookmask(c->main);
     if (c->S->fresh >= c->step_at) lm_gc_poll(L, c);
     return c;

@@ -117,6 +117,7 @@ bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried) {
     /* The second try empties a cache itself where a device runs short again. What else failed has no
     ** such try. */
     S->lifted = true;
+    S->again = soft;
     for (int i = 0; i < S->ndevices && !soft && !S->early; i++)
         lm_cache_empty(S->devices[i]->cache);
     S->early = false;

@@ -8,11 +8,12 @@
 /* PyTorch's sizes, so that its statistics mean the same here. */
 #define SMALL_MAX (1u << 20)      /* largest block of the small pool */
 #define SMALL_SEGMENT (2u << 20)  /* segments of the small pool */
-#define LARGE_SEGMENT (20u << 20) /* of blocks below WHOLE_MIN */
-#define WHOLE_MIN (10u << 20)     /* from here on segments are as large as the block */
-#define WHOLE_ROUND (2u << 20)    /* rounded up to this */
-#define EXACT_ROUND (64u << 10)   /* the last try before giving up */
-#define KEEP_MIN (64u << 20)      /* a CPU keeps this much freed memory, or as much as is in use */
+#define LARGE_SEGMENT (20u << 20) /* of blocks up to half of this; larger ones have their own, */
+#define WHOLE_MIN (LARGE_SEGMENT / 2)
+#define WHOLE_ROUND (2u << 20) /* rounded up to this */
+#define DEVICE_PARTS 32 /* a large segment is no more than this part of the memory there is */
+#define EXACT_ROUND (64u << 10) /* the last try before giving up */
+#define KEEP_MIN (64u << 20)    /* a CPU keeps this much freed memory, or as much as is in use */
 #define REQUEST_MAX ((size_t)1 << 46)
 
 typedef lm_block block;
@@ -171,13 +172,29 @@ static void release_idle(lm_cache *c) {
     segment_release(c, b);
 }
 
+/* Where memory is small, the unused ends of segments would be much of it. */
+static size_t large_segment(lm_cache *c) {
+    if (c->large_segment) return c->large_segment;
+    lm_device *d = c->device;
+    size_t unused, total, size = LARGE_SEGMENT;
+    if (!c->host && d->ops->memory_info && d->ops->memory_info(d, &unused, &total) &&
+        total / DEVICE_PARTS < size)
+        size = total / DEVICE_PARTS / WHOLE_ROUND * WHOLE_ROUND;
+    c->large_segment = size < WHOLE_ROUND ? WHOLE_ROUND : size;
+    return c->large_segment;
+}
+
+static size_t segment_size(lm_cache *c, size_t size, int pool) {
+    if (pool == LM_POOL_SMALL) return SMALL_SEGMENT;
+    size_t large = large_segment(c);
+    return size < large / 2 ? large : round_up(size, WHOLE_ROUND);
+}
+
 /* exact: no more than the block needs. */
 static block *segment_new(lm_cache *c, size_t size, int pool, int set, void *stream, bool exact) {
-    size_t bytes = c->direct               ? size
-                   : exact                 ? round_up(size, EXACT_ROUND)
-                   : pool == LM_POOL_SMALL ? SMALL_SEGMENT
-                   : size < WHOLE_MIN      ? LARGE_SEGMENT
-                                           : round_up(size, WHOLE_ROUND);
+    size_t bytes = c->direct ? size
+                   : exact   ? round_up(size, EXACT_ROUND)
+                             : segment_size(c, size, pool);
     block *b = record_new(c);
     if (!b) return NULL;
     b->p = raw_alloc(c, bytes);

@@ -11,7 +11,8 @@ struct lm_device;
 
 /* NULL when there is no memory. The rules follow the device's kind: a "cpu" rounds to 64 bytes, has
 ** slabs for tiny storages, gives blocks from 10 MB a segment of their own, and returns what is
-** freed beyond max(64 MB, bytes in use); others are PyTorch's for CUDA. */
+** freed beyond max(64 MB, bytes in use); others are PyTorch's for CUDA, with smaller segments where
+** the device has less than 640 MB. */
 lm_cache *lm_cache_open(struct lm_device *device);
 /* Returns all memory to the device; storages must have been released. */
 void lm_cache_close(lm_cache *c);

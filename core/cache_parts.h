@@ -84,8 +84,9 @@ struct lm_cache {
     bool host;
     bool direct;             /* no block is kept or shared */
     size_t round, min_split; /* bytes; a rest below min_split stays with its block */
+    size_t large_segment;    /* bytes; 0: not yet decided */
     size_t limit;
-    size_t used; /* bytes of taken blocks, slabs included */
+    size_t used;         /* bytes of taken blocks, slabs included */
     const char *problem; /* why the device gave no memory last, if not for lack of it */
     luma_memory_fn *notify;
     void *notify_ctx;

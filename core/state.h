@@ -41,9 +41,9 @@ struct luma_state {
     /* For hosts with a garbage collector: a storage that takes its device past soft_limit fails
     ** with `soft` set, and where the host `collects`, one for which there is no memory fails with
     ** `early` set before caches are emptied, so that the host collects and tries again; not while
-    ** `lifted`. */
+    ** `lifted`, but that `again` allows an early failure. */
     int64_t fresh; /* bytes asked for since the host set it to 0 */
-    bool collects, soft, early, lifted;
+    bool collects, soft, early, lifted, again;
     luma_memory_fn *notify; /* of devices to come; may be NULL */
     void *notify_ctx;
     /* Test hook: when fail_after >= 0, it counts down at every allocation, and the one that finds 0

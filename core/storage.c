@@ -25,7 +25,7 @@ luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_s
         S->soft = true;
         return lm_memory_fail(S, device, nbytes);
     }
-    bool last = !S->collects || S->lifted;
+    bool last = !S->collects || (S->lifted && !S->again);
     if (fail_now(S)) return lm_memory_fail(S, device, nbytes);
     lm_storage *st = lm_cache_storage(device, nbytes, last);
     if (!st) {

@@ -148,12 +148,145 @@ describe("figures:", function()
     check.raises("no device 'tpu'", luma.memory, "tpu")
   end)
 
+  it("a limit may be a share of the machine's memory", function()
+    luma.set_memory_limit(0.5, "cpu")
+    local total = luma.cache_info("cpu").device_total
+    assert.equal(total // 2, luma.memory("cpu").limit)
+    luma.set_memory_limit(1.0, "cpu")
+    assert.equal(total, luma.memory("cpu").limit)
+    luma.set_memory_limit(1 << 40, "cpu")
+    assert.equal(1 << 40, luma.memory("cpu").limit)
+    luma.set_memory_limit(0.0, "cpu")
+    assert.equal(0, luma.memory("cpu").limit)
+    check.raises("a share above 0", luma.set_memory_limit, -0.25, "cpu")
+    check.raises("no integer representation", luma.set_memory_limit, 0 / 0, "cpu")
+    check.raises("no integer representation", luma.set_memory_limit, 1.5, "cpu")
+  end)
+
   it("empty_cache gives memory back", function()
     local x = luma.zeros(8 << 20)
     x:free()
     luma.empty_cache()
     local m = luma.memory()
     assert.is_true(m.reserved <= m.allocated + 40 * MB)
+  end)
+end)
+
+describe("a function that hears of allocations", function()
+  after_each(function() luma.set_memory_callback() end)
+
+  local function listen(more)
+    local log = {}
+    luma.set_memory_callback(function(event, name, bytes, address)
+      assert(math.type(bytes) == "integer" and math.type(address) == "integer")
+      log[#log + 1] = ("%s %s %d"):format(event, name, bytes)
+      if more then more(event, bytes) end
+    end)
+    return log
+  end
+
+  it("is called when the next operation begins", function()
+    local warm <close> = luma.zeros(7, {device = "cpu"}) -- there is a segment
+    local log = listen()
+    local x = luma.zeros(7, {device = "cpu"})
+    assert.equal(0, #log, warm)
+    x:free()
+    luma.memory()
+    assert.same({"alloc cpu 28", "free cpu 28", "freed cpu 28"}, log)
+    luma.set_memory_callback()
+    luma.zeros(7)
+    assert.equal(3, #log)
+  end)
+
+  it("may use tensors, whose events come later", function()
+    local n = 0
+    local warm <close> = luma.zeros(7, {device = "cpu"})
+    local log = listen(function(event)
+      if event == "alloc" and n < 5 and warm then
+        n = n + 1
+        assert(luma.ones(n, {device = "cpu"})[1] == 1)
+      end
+    end)
+    luma.zeros(7, {device = "cpu"})
+    for _ = 1, 10 do luma.memory() end
+    assert.equal(5, n)
+    assert.equal("alloc cpu 28", log[1])
+    assert.equal("alloc cpu 4", log[2])
+  end)
+
+  it("may replace or remove itself, and fail: then it is called no more", function()
+    local last
+    listen(function() luma.set_memory_callback(function(event) last = event end) end)
+    luma.zeros(7, {device = "cpu"}):free()
+    luma.memory()
+    luma.zeros(7, {device = "cpu"})
+    luma.memory()
+    assert.equal("alloc", last)
+    listen(function() luma.set_memory_callback() end)
+    luma.zeros(7, {device = "cpu"}):free()
+    luma.memory()
+    local log = listen(function() error("in the function") end)
+    local x = luma.zeros(7, {device = "cpu"})
+    check.raises("in the function", function() return x + 1 end)
+    assert.equal(1, #log)
+    assert.equal(1, (x + 1)[1])
+    check.raises("in the function", function()
+      luma.set_memory_callback(function() error {toString = 1, text = "in the function"} end)
+      local _ = x + 1
+      local ok, e = pcall(luma.memory)
+      assert(not ok and type(e) == "table")
+      error(e.text)
+    end)
+    check.raises("function expected", luma.set_memory_callback, 1)
+  end)
+
+  it("does not keep more than it can", function()
+    local lost
+    luma.set_memory_callback(function(event, _, n) if event == "lost" then lost = n end end)
+    local keep = {}
+    for i = 1, 100000 do keep[i] = luma.zeros(1, {device = "cpu"}) end
+    assert.is_nil(lost) -- each operation begins with what the one before did
+    keep = nil -- luacheck: ignore
+    collectgarbage()
+    luma.memory()
+    assert.is_true(lost > 100000 and lost < 200000, lost)
+  end)
+
+  it("in coroutines and finalizers", function()
+    local n = 0
+    luma.set_memory_callback(function() n = n + 1 end)
+    local co = coroutine.wrap(function()
+      for _ = 1, 3 do
+        luma.zeros(3)
+        coroutine.yield()
+      end
+    end)
+    co()
+    co()
+    assert.is_true(n > 0)
+    setmetatable({}, {__gc = function() luma.zeros(3) end})
+    collectgarbage()
+    collectgarbage()
+    luma.set_memory_callback(coroutine.wrap(function() while true do coroutine.yield() end end))
+    luma.zeros(3)
+    luma.memory()
+  end)
+end)
+
+describe("a snapshot", function()
+  it("of the CPU lists what lives", function()
+    local x <close> = luma.zeros(500000, {device = "cpu"}) -- 2 MB
+    local found
+    for _, segment in ipairs(luma.memory_snapshot("cpu")) do
+      local at = segment.address
+      for _, block in ipairs(segment.blocks) do
+        assert.equal(at, block.address)
+        at = at + block.size
+        if block.requested_size == x:nbytes() then found = block.state end
+      end
+      assert.equal(segment.address + segment.total_size, at)
+    end
+    assert.equal("active_allocated", found)
   end)
 end)
 

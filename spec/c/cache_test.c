@@ -45,7 +45,7 @@ typedef struct {
 #define LIVE_BLOCKS 8192
 
 typedef struct {
-    size_t capacity, used;
+    size_t capacity, used, total; /* total: what memory_info says; 0: capacity */
     int64_t allocs, frees, refusals;
     uintptr_t next; /* addresses of the one whose memory nobody may touch */
     char *last;     /* result of the last allocation */
@@ -114,7 +114,7 @@ static void raw_give(lm_device *d, void *p, size_t nbytes) {
 static bool info(lm_device *d, size_t *unused, size_t *total) {
     const raw *r = d->ctx;
     *unused = r->capacity - r->used;
-    *total = r->capacity;
+    *total = r->total ? r->total : r->capacity;
     return true;
 }
 
@@ -555,6 +555,7 @@ static void test_two_devices(void) {
 static void test_ladder(void) {
     world w;
     world_open(&w, &stream_ops, 50 * MB);
+    w.r.total = 1024 * MB;
     lm_storage *a = take(&w, 22 * MB), *b = take(&w, 4 * MB), *c = take(&w, 4 * MB);
     record(&w, c, 1);
     lm_cache_release(a);
@@ -586,7 +587,7 @@ static void test_ladder(void) {
     SAME(f.num_ooms, 1);
     SAME(lm_memory_fail(w.S, w.d, 24 * MB), LUMA_ERR_MEMORY);
     const char *text =
-        "out of memory on gpu: tried to allocate 24.00 MiB; 50.00 MiB total, 4.00 MiB "
+        "out of memory on gpu: tried to allocate 24.00 MiB; 1.00 GiB total, 4.00 MiB "
         "free, 42.00 MiB allocated, 46.00 MiB reserved, of which 4.00 MiB are unused";
     CHECK(strcmp(luma_message(w.S), text) == 0);
     w.r.problem = "gpu: it broke";
@@ -598,6 +599,27 @@ static void test_ladder(void) {
     w.r.problem = NULL;
     luma_close(w.S); /* with storages that nobody released */
     SAME(w.r.used, 0);
+}
+
+/* Little memory is cut into small segments. */
+static void test_small_device(void) {
+    world w;
+    lm_storage *st[7];
+    world_open(&w, &stream_ops, 64 * MB);
+    for (int i = 0; i < 7; i++) {
+        st[i] = take(&w, 8 * MB + (i == 6 ? 1 : 0));
+        CHECK(st[i] != NULL);
+        SAME(w.r.last_size, (i == 6 ? 10 : 8) * MB);
+    }
+    CHECK(take(&w, 6 * MB) != NULL && take(&w, 7 * MB) == NULL);
+    SAME(figures(&w).num_ooms, 1);
+    luma_close(w.S);
+    world_open(&w, &stream_ops, 200 * MB);
+    st[0] = take(&w, 2 * MB + MB / 2), st[1] = take(&w, 4 * MB);
+    SAME(w.r.used, (6 + 4) * MB);
+    lm_cache_release(st[0]);
+    lm_cache_release(st[1]);
+    world_close(&w);
 }
 
 /* lm_storage_new of a host that collects: the early failure comes first, once. */
@@ -614,7 +636,11 @@ static void test_early(void) {
     SAME(lm_storage_new(w.S, w.d, 40 * MB, &a), LUMA_ERR_MEMORY);
     CHECK(w.S->early && !w.S->soft);
     LOG(&w, "a");
-    w.S->lifted = true;
+    w.S->lifted = w.S->again = true;
+    SAME(lm_storage_new(w.S, w.d, 40 * MB, &a), LUMA_ERR_MEMORY);
+    CHECK(w.S->early);
+    LOG(&w, "a");
+    w.S->again = false;
     SAME(lm_storage_new(w.S, w.d, 40 * MB, &a), LUMA_OK);
     LOG(&w, "aFA");
     SAME(lm_storage_new(w.S, w.d, 12 * MB, &b), LUMA_ERR_MEMORY);
@@ -1177,6 +1203,7 @@ int main(void) {
     test_streams();
     test_two_devices();
     test_ladder();
+    test_small_device();
     test_early();
     test_raw();
     test_direct();
