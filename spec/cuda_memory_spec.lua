@@ -243,7 +243,7 @@ describe("figures of a device", function()
     collectgarbage()
     luma.empty_cache(D)
     local before = luma.memory_stats(D)
-    local keep = {}
+    local keep = {} -- luacheck: ignore
     for i = 1, 400 do
       keep[math.random(60)] = luma.empty(math.random(i % 10 == 0 and 2 * MB or 9000), {device = D})
       if i % 20 == 0 then agree() end
