@@ -91,7 +91,7 @@ describe("a fault", function()
       local x = T({1}, "int64") % T({0}, "int64")
       local ok, message = pcall(wait, x)
       assert.is_false(ok, name)
-      assert.is_truthy(message:find("n%%0", 1, true), message)
+      assert.is_truthy(message:find("n%0", 1, true), message)
     end
   end)
 
@@ -100,7 +100,7 @@ describe("a fault", function()
     local _ = a % zero
     _ = a // zero
     _ = T {1}:index_select(1, T({5}, "int64"))
-    check.raises("n%%0", luma.cuda.synchronize, D)
+    check.raises("n%0", luma.cuda.synchronize, D)
     luma.cuda.synchronize(D)
     _ = T {1}:index_select(1, T({5}, "int64"))
     _ = a // zero
@@ -113,7 +113,7 @@ describe("a fault", function()
       local _ = a // one
       if i == 290 then _ = a % T({1, 0}, "int64") end
     end
-    check.raises("n%%0", luma.cuda.synchronize, D)
+    check.raises("n%0", luma.cuda.synchronize, D)
   end)
 
   it("leaves every tensor and the device usable", function()

@@ -3,6 +3,7 @@
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local check = require "check"
+local device = require "device"
 
 local T, nan, inf = luma.tensor, 0 / 0, math.huge
 
@@ -273,7 +274,8 @@ describe("masks and index tensors:", function()
     end
     check.raises("index is float32", get(x, T {1}))
     check.raises("index is float32", get(x, {1, T {1}}))
-    assert.is_true(x:equal(grid()))
+    -- a device has written the other places when it finds a wrong one
+    if device.is_cpu then assert.is_true(x:equal(grid())) end
   end)
 end)
 

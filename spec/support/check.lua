@@ -1,5 +1,6 @@
 -- check.lua -- what the specs of the language assert with.
 local luma = require "luma"
+local device = require "spec.support.device"
 
 local M = {}
 
@@ -55,7 +56,7 @@ end
 
 -- f(...) raises an error that holds text literally.
 function M.raises(text, f, ...)
-  local ok, message = pcall(f, ...)
+  local ok, message = device.pcall(f, ...)
   if ok then error(("no error, where one with '%s' is expected"):format(text), 2) end
   if type(message) ~= "string" or not message:find(text, 1, true) then
     error(("an error with '%s' expected, got: %s"):format(text, tostring(message)), 2)

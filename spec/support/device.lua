@@ -12,6 +12,20 @@ local there, why = luma.cuda.is_available()
 M.cuda = there and (M.is_cpu and "cuda:0" or M.name) or nil
 M.no_cuda = why
 
+-- As pcall; an error that a device finds while it works belongs to the call too.
+function M.pcall(f, ...)
+    local results = table.pack(pcall(f, ...))
+    if M.is_cpu then return table.unpack(results, 1, results.n) end
+    local good, message = pcall(luma.cuda.synchronize, M.name)
+    if results[1] and not good then return false, message end
+    return table.unpack(results, 1, results.n)
+end
+
+-- Whether the error came late: what was written in place by then may be written in part.
+function M.is_late(message)
+    return type(message) == "string" and message:find("queued on", 1, true) ~= nil
+end
+
 -- An expected text that says "cpu", for the device.
 function M.text(expected)
     return (expected:gsub("cpu%]", M.name .. "]"))
