@@ -204,7 +204,8 @@ static int spoil(const char *text, long n) {
     lm_args_fill args = {.y = (void *)(uintptr_t)4096, .stride = {4}, .element = 1};
     lm_walk_set(&args.walk, 1, (const int64_t[]){1000}, 0, NULL);
     CHECK(lm_cuda_enter(S, c) == LUMA_OK);
-    CHECK(LM_LAUNCH(S, c, fill_4, lm_cuda_shape(c, 1000, 1, 256), &args) == LUMA_OK);
+    /* where streams are eager the call itself may fail */
+    LM_LAUNCH(S, c, fill_4, lm_cuda_shape(c, 1000, 1, 256), &args);
     lm_cuda_leave(c);
     CHECK(raises(L, "return x:cpu()", text));
     CHECK(raises(L, "return x:cpu()", "cannot be used any more since an earlier error: cuda:0: "));
@@ -308,6 +309,37 @@ static int two_threads(const char *text, long n) {
     return 0;
 }
 
+/* Streams of two devices: what is sent is neither changed nor used anew too early, on either side. */
+static const char exchange[] =
+    "local n = 300000\n"
+    "for i = 1, 5 do\n"
+    "  local x = luma.full({n}, i, {device = 'cuda:0'})\n"
+    "  local y = x:to('cuda:1')\n"
+    "  x:add_(100)\n"
+    "  local z = y:to('cuda:0')\n"
+    "  local w = y * 2\n"
+    "  y:fill_(-1)\n"
+    "  y:free()\n"
+    "  local other = luma.full({n}, -2, {device = 'cuda:1'})\n"
+    "  x:copy_(x + 1)\n"
+    "  local v = x:to('cuda:1')\n"
+    "  x:free()\n"
+    "  local more = luma.full({n}, -3, {device = 'cuda:0'})\n"
+    "  assert(z:eq(i):all() and w:eq(2 * i):all())\n"
+    "  assert(v:eq(i + 101):all() and other:eq(-2):all())\n"
+    "  assert(luma.ones(4, 6, {device = 'cuda:0'}):t():to('cuda:1'):sum():item() == 24)\n"
+    "end\n";
+
+static int two_devices(const char *text, long n) {
+    (void)text;
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(works(L, exchange));
+    lua_close(L);
+    CHECK(counts().reports == 0 && counts().allocations == 0 && counts().events == 0);
+    return 0;
+}
+
 /* Closed when the driver has shut down already. */
 static lua_State *late;
 
@@ -339,6 +371,7 @@ static void test_ends(void) {
     in_child(device_refused, "no CUDA driver (LUMA_CUDA=off)", 0, off);
     in_child(memory_small, "out of memory on cuda:0", 0, small);
     in_child(after_fork, "fork", 0, plain);
+    in_child(two_devices, "two devices", 0, two);
     in_child(two_threads, "two threads", 0, two);
     in_child(end_late, "x = luma.ones(4, {device = 'cuda'})", 0, plain);
 }
