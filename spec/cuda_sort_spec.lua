@@ -148,6 +148,12 @@ describe("topk on CUDA", function()
     end
   end)
 
+  it("of many rows", function()
+    for _, dtype in ipairs {"float32", "float64"} do
+      same(draw(40 * 4500, dtype):reshape(40, 4500), function(x) return x:topk(3) end)
+    end
+  end)
+
   it("of more than a block sorts", function()
     for _, dtype in ipairs {"int16", "float32", "float64"} do
       same(draw(20000, dtype), function(x) return x:topk(4500) end)

@@ -255,7 +255,7 @@ typedef struct {
     unsigned long long *chosen, *wanted; /* of each row, see radix.h */
     void *digits;                        /* (rows, 256), 0 at first */
     void *counts;                        /* (rows, 2, tiles) */
-    int64_t n, k, tiles;
+    int64_t n, k, tiles, groups;         /* groups: of tiles that one block counts */
     int32_t shift, unused;
 } lm_args_select;
 

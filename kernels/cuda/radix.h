@@ -224,17 +224,22 @@ LM_KERNEL(RADIX(radix_give)) {
 
 /* ---- selection ---------------------------------------------------------------------------------*/
 
-/* For the digit at shift: how many keys have which, of those that agree with a.chosen above it. */
+/* For the digit at shift: how many keys have which, of those that agree with a.chosen above it. Rows
+** have a.groups blocks. */
 LM_KERNEL(RADIX(select_count)) {
     __shared__ unsigned count[256];
-    radix_tile t = tile_of(blockIdx.x, a.tiles, a.n);
+    radix_tile t = tile_of(blockIdx.x, a.groups, a.n);
     const KEY *keys = (const KEY *)a.keys + t.row * a.n;
     uint64_t chosen = a.chosen[t.row] >> a.shift >> 8;
     count[threadIdx.x] = 0;
     __syncthreads();
-    for (int64_t i = t.start + threadIdx.x; i < t.end; i += BLOCK) {
-        KEY key = keys[i];
-        if ((uint64_t)key >> a.shift >> 8 == chosen) atomicAdd(&count[digit_of(key, a.shift)], 1u);
+    for (int64_t start = t.start; start < a.n; start += a.groups * TILE) {
+        int64_t end = start + TILE < a.n ? start + TILE : a.n;
+        for (int64_t i = start + threadIdx.x; i < end; i += BLOCK) {
+            KEY key = keys[i];
+            if ((uint64_t)key >> a.shift >> 8 == chosen)
+                atomicAdd(&count[digit_of(key, a.shift)], 1u);
+        }
     }
     __syncthreads();
     if (count[threadIdx.x] == 0) return;

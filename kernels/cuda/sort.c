@@ -131,8 +131,9 @@ static luma_status select_rows(const job *j, const lm_args_radix_rows *a, lm_arg
     LM_TRY(lm_radix_set(j->S, j->c, select->wanted, r->rows, (uint64_t)select->k));
     LM_TRY(lm_radix_set(j->S, j->c, select->digits, digits, 0));
     LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, radix_make, tiles, a));
+    select->groups = min(r->tiles, 1 + 8 * j->c->multiprocessors / r->rows);
     for (select->shift = a->bits - 8; select->shift >= 0; select->shift -= 8) {
-        LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_count, tiles, select));
+        LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_count, r->rows * select->groups, select));
         LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_digit, r->rows, select));
     }
     LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_tile, tiles, select));
