@@ -98,33 +98,43 @@ LM_FN const char *lm_line_at(const lm_args_reduce *a, int64_t line) {
     return (const char *)a->x + offset;
 }
 
-LM_FN LM_C lm_element(const char *x) {
-    return LM_LOAD(*(const LM_S *)(const void *)x);
+LM_FN LM_S lm_element(const char *x) {
+    return *(const LM_S *)(const void *)x;
 }
+
+#define LM_AHEAD 4 /* loads of a thread that are under way together */
 
 /* Lines in any layout. */
 LM_FN void lm_fold_walk(const lm_args_reduce *a, const char *x, lm_place p, lm_fold *f,
                         lm_take *take) {
-    for (int64_t i = p.begin + p.lane; i < p.end; i += p.lanes) {
-        int64_t offset;
-        LM_OFFSET(a->reduced, i, a->reduced_x, offset);
-        take(f, lm_element(x + offset), i);
+    for (int64_t i = p.begin + p.lane; i < p.end; i += (int64_t)LM_AHEAD * p.lanes) {
+        LM_S v[LM_AHEAD];
+        LM_UNROLL
+        for (uint32_t k = 0; k < LM_AHEAD; k++) {
+            int64_t offset, at = i + k * p.lanes;
+            if (at >= p.end) at = i;
+            LM_OFFSET(a->reduced, at, a->reduced_x, offset);
+            v[k] = lm_element(x + offset);
+        }
+        LM_UNROLL
+        for (uint32_t k = 0; k < LM_AHEAD; k++)
+            if (i + k * p.lanes < p.end) take(f, LM_LOAD(v[k]), i + k * p.lanes);
     }
 }
 
-/* Lines of one stride; four loads are under way at a time. */
+/* Lines of one stride. */
 LM_FN void lm_fold_stride(int64_t stride, const char *x, lm_place p, lm_fold *f, lm_take *take) {
-    int64_t step = stride * p.lanes, i = p.begin + p.lane, three = 3 * (int64_t)p.lanes;
-    for (x += i * stride; i + three < p.end; i += 4 * (int64_t)p.lanes, x += 4 * step) {
-        LM_C v0 = lm_element(x), v1 = lm_element(x + step);
-        LM_C v2 = lm_element(x + 2 * step), v3 = lm_element(x + 3 * step);
-        take(f, v0, i);
-        take(f, v1, i + p.lanes);
-        take(f, v2, i + 2 * (int64_t)p.lanes);
-        take(f, v3, i + three);
+    int64_t step = stride * p.lanes;
+    x += (p.begin + p.lane) * stride;
+    for (int64_t i = p.begin + p.lane; i < p.end; i += (int64_t)LM_AHEAD * p.lanes) {
+        LM_S v[LM_AHEAD];
+        LM_UNROLL
+        for (uint32_t k = 0; k < LM_AHEAD; k++, x += step)
+            v[k] = lm_element(i + k * p.lanes < p.end ? x : x - k * step);
+        LM_UNROLL
+        for (uint32_t k = 0; k < LM_AHEAD; k++)
+            if (i + k * p.lanes < p.end) take(f, LM_LOAD(v[k]), i + k * p.lanes);
     }
-    for (; i < p.end; i += p.lanes, x += step)
-        take(f, lm_element(x), i);
 }
 
 #define LM_VECTOR ((int)(16 / sizeof(LM_S)))
