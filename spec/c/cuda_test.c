@@ -123,12 +123,41 @@ static const char families[] =
     "local ok, why = pcall(function() return (x // x):cpu() end)\n"
     "assert(not ok and why:find('n//0', 1, true), why)\n";
 
+/* Every slot, for what fails in the middle of it. */
+static const char slots[] =
+    "pcall(luma.cuda.synchronize, 'cuda:0')\n"
+    "luma.set_default_device('cuda')\n"
+    "local x = luma.range(1, 6000):to('float32'):reshape(2, 3000)\n"
+    "local i = luma.tensor({3, 1, 2}, {dtype = 'int64'})\n"
+    "local all = {x:sort(2), x:t():argsort(1), x:topk(3), x:t():to('float16') + 1, x:var(1),\n"
+    "  x:t():sum(1), x:argmax(2), x:any(1), x:logsumexp(2), x:t():cumsum(2), x:softmax(2),\n"
+    "  x:index_select(2, i), x:index_add(2, i, luma.ones(2, 3)), x:gather(2, luma.ones(2, 3,\n"
+    "  {dtype = 'int64'})), x:scatter(2, luma.ones(2, 3, {dtype = 'int64'}), 5), luma.rand(100),\n"
+    "  luma.randn(100), luma.randperm(50), luma.where(x:gt(2), x, 0), x:gt(2):nonzero(),\n"
+    "  x[x:lt(4)], x:to('int32'):matmul(x:t():to('int32')), luma.cat({x, x:flip(2)}, 2),\n"
+    "  x:t():contiguous(), x:reshape(6000):sort(1), luma.eye(5)}\n"
+    "x:t():fill_(2) x[{1, 2}] = 7 x:t():add_(x:t()) luma.cuda.synchronize()\n";
+
 static const char product[] = "local m = luma.ones(4, 4, {device = 'cuda:1'})\n"
                               "assert((m:matmul(m)):cpu():sum():item() == 64)\n";
 
 /* Calls that give something back: nobody hears of their failure, and what they keep is lost. */
 static bool releases(const char *function) {
     return strstr(function, "Free") || strstr(function, "Destroy") || strstr(function, "Pop");
+}
+
+/* Whatever came between: no device is entered, and no context is current. */
+static bool is_outside(lua_State *L) {
+    const luma_state *S = luma_lua_state(L);
+    CUcontext current = NULL;
+    for (int i = 0; i < S->ndevices; i++) {
+        const lm_device *d = S->devices[i];
+        if (d->ops != &lm_cuda_ops) continue;
+        const lm_cuda *c = lm_cuda_of(d);
+        if (c->entered != 0) return false;
+        if (c->driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || current) return false;
+    }
+    return true;
 }
 
 /* 0: passed; 2: the function is not called n times. */
@@ -156,7 +185,9 @@ static int fail_in_turn(const char *function, const char *text, long n) {
         CHECK(!"the cause is named");
     }
     CHECK(reached || !message);
+    CHECK(is_outside(L) || strstr(function, "Pop"));
     if (reached) CHECK(works(L, text));
+    CHECK(is_outside(L) || strstr(function, "Pop"));
     lua_close(L);
     lm_emu_figures after = counts();
     long lost = released;
@@ -172,6 +203,10 @@ static int fail_in_program(const char *function, long n) {
 
 static int fail_in_families(const char *function, long n) {
     return fail_in_turn(function, families, n);
+}
+
+static int fail_in_slots(const char *function, long n) {
+    return fail_in_turn(function, slots, n);
 }
 
 static void test_failing_calls(void) {
@@ -190,6 +225,11 @@ static void test_failing_calls(void) {
         for (long n = 1; n <= MOST && failures == before; n++)
             if (!in_child(fail_in_families, functions[i], n, two)) break;
     }
+    int before = failures;
+    for (long n = 1; failures == before; n++)
+        if (!in_child(fail_in_slots, "cuLaunchKernel", n, two)) break;
+    for (long n = 1; failures == before; n++)
+        if (!in_child(fail_in_slots, "cuMemAlloc_v2", n, two)) break;
 }
 
 /* ---- a context that is spoilt ---- */
