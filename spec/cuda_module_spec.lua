@@ -8,16 +8,17 @@ local D = device.cuda
 
 local HEADER = ".version 6.3\n.target sm_75\n.address_size 64\n"
 
--- What luma has too, so that the emulated device can run it: the first n elements become `element`.
+-- What luma has too, so that the emulated device can run it: n elements of y become `element`. The
+-- struct is lm_args_fill of kernels/cuda/args.h.
 local FILL = HEADER .. [[
 /* .entry in a comment */
 .visible .entry fill_4(
-    .param .align 8 .b8 p[24]
+    .param .align 8 .b8 p[256]
 ) {
     .reg .pred %q; .reg .b32 %r<5>; .reg .b64 %d<5>;
-    ld.param.u64 %d1, [p];
-    ld.param.u64 %d2, [p+8];
-    ld.param.u32 %r1, [p+16];
+    ld.param.u64 %d1, [p+176];
+    ld.param.u64 %d2, [p];
+    ld.param.u32 %r1, [p+248];
     cvta.to.global.u64 %d1, %d1;
     mov.u32 %r2, %ctaid.x;
     mov.u32 %r3, %ntid.x;
@@ -33,6 +34,19 @@ done:
     ret;
 }
 ]]
+
+local i32, i64 = luma.cuda.i32, luma.cuda.i64
+
+-- The struct for one dim of n elements, 4 bytes apart.
+local function fill(y, n, element)
+  local list = {i64(n), i32(1), i32(0)}
+  for _ = 1, 3 * 8 do list[#list + 1] = i32(0) end
+  for _ = 1, 8 do list[#list + 1] = i64(0) end
+  list[#list + 1] = y
+  for d = 1, 8 do list[#list + 1] = i64(d == 1 and 4 or 0) end
+  list[#list + 1] = element
+  return list
+end
 
 -- One parameter of every kind; does nothing.
 local KINDS = HEADER .. [[
@@ -67,15 +81,15 @@ describe("luma.cuda.module", function()
     assert.is_nil(m:log())
     assert.equal("CUDA module[cuda:0: 1 kernel]", tostring(m))
     local k = m:kernel "fill_4"
-    assert.equal("CUDA kernel[cuda:0 fill_4: struct192]", tostring(k))
+    assert.equal("CUDA kernel[cuda:0 fill_4: struct2048]", tostring(k))
     local x = luma.zeros(2, 3, {device = D})
     local before = luma.cuda.stats(D).launches
-    k:launch({grid = 1, block = 32}, {x, luma.cuda.u64(5), luma.cuda.f32(2.5)})
+    k:launch({grid = 1, block = 32}, fill(x, 5, luma.cuda.f32(2.5)))
     assert.equal(1, luma.cuda.stats(D).launches - before)
     check.tensor({{2.5, 2.5, 2.5}, {2.5, 2.5, 0}}, "float32", x)
     -- a struct as bytes cannot hold an address, but whatever else
-    raises("the string has 3 bytes, the struct 24", k.launch, k, {grid = 1, block = 1}, "abc")
-    k:launch({grid = {0, 1, 1}, block = 32}, {x, luma.cuda.u64(6), luma.cuda.f32(7)})
+    raises("the string has 3 bytes, the struct 256", k.launch, k, {grid = 1, block = 1}, "abc")
+    k:launch({grid = {0, 1, 1}, block = 32}, fill(x, 6, luma.cuda.f32(7)))
     check.tensor({{2.5, 2.5, 2.5}, {2.5, 2.5, 0}}, "float32", x)
   end)
 
@@ -89,7 +103,7 @@ describe("luma.cuda.module", function()
     collectgarbage()
     collectgarbage()
     local x = luma.zeros(2, {device = D}) -- the kernel holds its module
-    k:launch({grid = 1, block = 2}, {x, luma.cuda.u64(2), luma.cuda.i32(1 << 30)})
+    k:launch({grid = 1, block = 2}, fill(x, 2, i32(1 << 30)))
     check.tensor({2, 2}, "float32", x)
   end)
 

@@ -1,0 +1,197 @@
+/* gpu_bench.c -- what a CUDA device does when it is asked directly, for scripts/dev/gpu-check: copies
+** by the driver, products by cuBLAS, launches, allocations. Prints lines "name value", in seconds.
+** usage: luma_gpu_bench [tiny] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cuda/cuda.h"
+
+static luma_state *S;
+static lm_cuda *c;
+static const lm_driver *driver;
+
+static void must(int result, const char *what) {
+    if (result == 0) return;
+    fprintf(stderr, "%s: %d %s\n", what, result, luma_message(S));
+    exit(1);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void wait_stream(void) {
+    must(driver->cuStreamSynchronize(c->stream), "cuStreamSynchronize");
+}
+
+/* Seconds of one call: the best of five batches that take some 20 ms each. */
+static double measure(void (*call)(void *), void *argument) {
+    call(argument);
+    wait_stream();
+    double start = now();
+    call(argument);
+    wait_stream();
+    double once = now() - start, best = once;
+    int batch = once > 0.02 ? 1 : 1 + (int)(0.02 / once);
+    if (batch > 500) batch = 500;
+    for (int i = 0; i < 5; i++) {
+        start = now();
+        for (int j = 0; j < batch; j++)
+            call(argument);
+        wait_stream();
+        double each = (now() - start) / batch;
+        if (each < best) best = each;
+    }
+    return best;
+}
+
+/* ---- copies ---- */
+
+typedef struct {
+    CUdeviceptr to, from;
+    void *host;
+    size_t nbytes;
+} block;
+
+static void copy_inside(void *argument) {
+    const block *b = argument;
+    must(driver->cuMemcpyDtoDAsync_v2(b->to, b->from, b->nbytes, c->stream), "cuMemcpyDtoDAsync");
+}
+static void copy_up(void *argument) {
+    const block *b = argument;
+    must(driver->cuMemcpyHtoDAsync_v2(b->to, b->host, b->nbytes, c->stream), "cuMemcpyHtoDAsync");
+}
+static void copy_down(void *argument) {
+    const block *b = argument;
+    must(driver->cuMemcpyDtoHAsync_v2(b->host, b->to, b->nbytes, c->stream), "cuMemcpyDtoHAsync");
+}
+
+static void copies(size_t nbytes) {
+    block b = {0, 0, NULL, nbytes};
+    must(driver->cuMemAlloc_v2(&b.to, nbytes), "cuMemAlloc");
+    must(driver->cuMemAlloc_v2(&b.from, nbytes), "cuMemAlloc");
+    must(driver->cuMemAllocHost_v2(&b.host, nbytes), "cuMemAllocHost");
+    memset(b.host, 1, nbytes);
+    copy_up(&b);
+    must(driver->cuMemcpyHtoDAsync_v2(b.from, b.host, nbytes, c->stream), "cuMemcpyHtoDAsync");
+    printf("copy_bytes %zu\n", nbytes);
+    printf("copy %.9f\n", measure(copy_inside, &b));
+    printf("upload %.9f\n", measure(copy_up, &b));
+    printf("download %.9f\n", measure(copy_down, &b));
+    driver->cuMemFree_v2(b.to);
+    driver->cuMemFree_v2(b.from);
+    driver->cuMemFreeHost(b.host);
+}
+
+/* ---- launches and allocations ---- */
+
+static void launch(void *argument) {
+    lm_shape shape = {.grid = {1, 1, 1}, .block = 32, .shared = 0};
+    must(LM_LAUNCH(S, c, fill_4, shape, argument), "launch");
+}
+
+static void allocate(void *argument) {
+    CUdeviceptr p;
+    (void)argument;
+    must(driver->cuMemAlloc_v2(&p, (size_t)8 << 20), "cuMemAlloc");
+    must(driver->cuMemFree_v2(p), "cuMemFree");
+}
+
+static void costs(void) {
+    CUdeviceptr p;
+    must(driver->cuMemAlloc_v2(&p, 1024), "cuMemAlloc");
+    lm_args_fill a = {.y = (void *)(uintptr_t)p, .stride = {4}, .element = 0};
+    const int64_t shape[] = {32}, *strides[] = {a.stride};
+    lm_walk_set(&a.walk, 1, shape, 1, strides);
+    printf("launch %.9f\n", measure(launch, &a));
+    printf("allocate %.9f\n", measure(allocate, NULL));
+    driver->cuMemFree_v2(p);
+}
+
+/* ---- products ---- */
+
+typedef struct {
+    const lm_cublas *api;
+    cublasHandle_t handle;
+    cudaDataType type;
+    cublasComputeType_t compute;
+    const void *one, *zero;
+    int n;
+    CUdeviceptr a, b, c;
+} product;
+
+static void multiply(void *argument) {
+    const product *p = argument;
+    int n = p->n;
+    must(p->api->cublasGemmStridedBatchedEx(
+             p->handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, p->one, (void *)(uintptr_t)p->a, p->type,
+             n, 0, (void *)(uintptr_t)p->b, p->type, n, 0, p->zero, (void *)(uintptr_t)p->c,
+             p->type, n, 0, 1, p->compute, CUBLAS_GEMM_DEFAULT),
+         "cublasGemmStridedBatchedEx");
+}
+
+static void products(const int *sizes, int nsizes) {
+    static const float one = 1, zero = 0;
+    static const double one64 = 1, zero64 = 0;
+    static const struct {
+        const char *name;
+        cudaDataType type;
+        cublasComputeType_t compute;
+        size_t size;
+    } kinds[] = {{"float32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 4},
+                 {"float16", CUDA_R_16F, CUBLAS_COMPUTE_32F, 2},
+                 {"bfloat16", CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2},
+                 {"float64", CUDA_R_64F, CUBLAS_COMPUTE_64F, 8}};
+    const char *why;
+    product p = {.api = lm_cublas_open(&why)};
+    if (!p.api) {
+        fprintf(stderr, "%s\n", why);
+        return;
+    }
+    must(p.api->cublasCreate_v2(&p.handle), "cublasCreate");
+    must(p.api->cublasSetStream_v2(p.handle, c->stream), "cublasSetStream");
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        for (int i = 0; i < nsizes; i++) {
+            size_t nbytes = (size_t)sizes[i] * (size_t)sizes[i] * kinds[k].size;
+            bool wide = kinds[k].type == CUDA_R_64F;
+            p.type = kinds[k].type;
+            p.compute = kinds[k].compute;
+            p.one = wide ? (const void *)&one64 : &one;
+            p.zero = wide ? (const void *)&zero64 : &zero;
+            p.n = sizes[i];
+            must(driver->cuMemAlloc_v2(&p.a, nbytes), "cuMemAlloc");
+            must(driver->cuMemAlloc_v2(&p.b, nbytes), "cuMemAlloc");
+            must(driver->cuMemAlloc_v2(&p.c, nbytes), "cuMemAlloc");
+            must(driver->cuMemsetD8Async(p.a, 0x11, nbytes, c->stream), "cuMemsetD8Async");
+            must(driver->cuMemsetD8Async(p.b, 0x11, nbytes, c->stream), "cuMemsetD8Async");
+            printf("matmul_%s_%d %.9f\n", kinds[k].name, sizes[i], measure(multiply, &p));
+            driver->cuMemFree_v2(p.a);
+            driver->cuMemFree_v2(p.b);
+            driver->cuMemFree_v2(p.c);
+        }
+    }
+    p.api->cublasDestroy_v2(p.handle);
+}
+
+int main(int count, char **arguments) {
+    static const int sizes[] = {1024, 4096, 8192}, tiny_sizes[] = {32};
+    bool tiny = count > 1 && strcmp(arguments[1], "tiny") == 0;
+    lm_device *d;
+    S = luma_open();
+    if (!S) return 1;
+    must(lm_cuda_register(S), "lm_cuda_register");
+    must(lm_device_find(S, "cuda:0", &d), "lm_device_find");
+    c = lm_cuda_of(d);
+    driver = c->driver;
+    must(lm_cuda_enter(S, c), "lm_cuda_enter");
+    copies(tiny ? 4096 : (size_t)512 << 20);
+    costs();
+    products(tiny ? tiny_sizes : sizes, tiny ? 1 : 3);
+    lm_cuda_leave(c);
+    luma_close(S);
+    return 0;
+}
