@@ -34,8 +34,13 @@ LM_FN lm_bf16 lm_store_bf16(float x) {
 }
 
 /* Subnormals go through an integer conversion: float arithmetic on subnormal operands traps into
-** microcode on some machines. */
+** microcode on some machines. A GPU has instructions, which differ in the bits of NaN only. */
 LM_FN float lm_load_f16(lm_f16 v) {
+#if defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(v.bits));
+    return x;
+#else
     uint32_t sign = (uint32_t)(v.bits & 0x8000u) << 16, a = v.bits & 0x7fffu;
     uint32_t normal = (a << 13) + 0x38000000u;
     uint32_t special = (a << 13) | (a > 0x7c00u ? 0x7fc00000u : 0x7f800000u);
@@ -43,9 +48,14 @@ LM_FN float lm_load_f16(lm_f16 v) {
     uint32_t r = a >= 0x7c00u ? special : normal;
     r = a < 0x400u ? small : r;
     return lm_float_f32(r | sign);
+#endif
 }
 
 LM_FN lm_f16 lm_store_f16(float x) {
+    lm_f16 h;
+#if defined(__CUDA_ARCH__)
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
+#else
     uint32_t u = lm_bits_f32(x), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
     uint32_t normal = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
     uint32_t special = a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x3ffu) : 0x7c00u;
@@ -54,8 +64,8 @@ LM_FN lm_f16 lm_store_f16(float x) {
     uint32_t small = lm_bits_f32(lm_float_f32(tiny) + 0.5f) - 0x3f000000u;
     uint32_t r = a >= 0x477ff000u ? special : normal;
     r = a < 0x38800000u ? small : r;
-    lm_f16 h;
     h.bits = (uint16_t)(r | sign);
+#endif
     return h;
 }
 

@@ -87,7 +87,8 @@ typedef uint32_t lm_wrap_u8, lm_wrap_i8, lm_wrap_i16, lm_wrap_i32, lm_wrap_u32;
 typedef uint64_t lm_wrap_i64;
 
 /* a / b toward zero for b != 0 and no overflow. There is no vector division of integers; a float
-** with twice their bits gives the same quotient when it is cut. */
+** with twice their bits gives the same quotient when it is cut. Most GPUs have hardly any units for
+** double, and divide integers in less time. */
 LM_FN uint8_t lm_quotient_u8(uint8_t a, uint8_t b) {
     return (uint8_t)(int32_t)((float)a / (float)b);
 }
@@ -98,10 +99,18 @@ LM_FN int16_t lm_quotient_i16(int16_t a, int16_t b) {
     return (int16_t)(int32_t)((float)a / (float)b);
 }
 LM_FN int32_t lm_quotient_i32(int32_t a, int32_t b) {
+#if defined(__CUDA_ARCH__)
+    return a / b;
+#else
     return (int32_t)((double)a / (double)b);
+#endif
 }
 LM_FN uint32_t lm_quotient_u32(uint32_t a, uint32_t b) {
+#if defined(__CUDA_ARCH__)
+    return a / b;
+#else
     return (uint32_t)((double)a / (double)b);
+#endif
 }
 LM_FN int64_t lm_quotient_i64(int64_t a, int64_t b) {
     return a / b;

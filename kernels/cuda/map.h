@@ -2,8 +2,8 @@
 ** file names its family, and so has a kernel for each row of it:
 **     #define LM_MAP_math MAP_KERNEL
 **     #include "cuda/map.h"
-** LM_MAP_GUARDED: integer rows look at operand 2. LM_MAP_ROLLED: words are long, and code is better
-** short. Layer: kernels/cuda. */
+** LM_MAP_GUARDED: integer rows look at operand 2. LM_MAP_WORDS: how many words the loop over a group
+** holds, a power of 2; few where they are long. Layer: kernels/cuda. */
 #include "cuda/kernel.h"
 
 #define LM_T LM_DT
@@ -13,6 +13,10 @@
 #define LM_MAP_LOOKS 1
 #else
 #define LM_MAP_LOOKS 0
+#endif
+
+#ifndef LM_MAP_WORDS
+#define LM_MAP_WORDS 16
 #endif
 
 /* An element of the compute type as lm_map_operand holds it. */

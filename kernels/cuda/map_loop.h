@@ -15,6 +15,8 @@ typedef struct __align__(LM_V * sizeof(LM_R)) {
 }
 LM_LOOP(results);
 
+enum { LM_LOOP(words) = LM_V < LM_MAP_WORDS ? LM_V : LM_MAP_WORDS };
+
 LM_FN LM_S LM_LOOP(element)(const lm_map_operand *o, int64_t at, LM_S number) {
     return o->p ? *(const LM_S *)((const char *)o->p + at) : number;
 }
@@ -76,24 +78,23 @@ LM_FN void LM_LOOP(map)(const lm_args_map *a, int nin, LM_C p0, LM_C p1,
             LM_LOOP(results) r;
             if (nin > 1) y = LM_LOOP(group)(&a->operand[second], at[second], v);
             if (nin == 3) m = LM_LOOP(mask_group)(&a->operand[1], at[1]);
-#ifdef LM_MAP_ROLLED /* one word in the loop, before which the elements pass by */
-            LM_NO_UNROLL
-            for (int k = 0; k < LM_V; k++) {
-                LM_R last = f(lm_load_b8(m.e[0]), LM_LOAD(x.e[0]), LM_LOAD(y.e[0]), p0, p1);
+            LM_NO_UNROLL /* where words are long there are few in the loop, and elements pass by */
+                for (int k = 0; k < LM_V; k += LM_LOOP(words)) {
+                LM_R last[LM_LOOP(words)];
                 LM_UNROLL
-                for (int j = 0; j < LM_V - 1; j++) {
-                    x.e[j] = x.e[j + 1];
-                    y.e[j] = y.e[j + 1];
-                    m.e[j] = m.e[j + 1];
-                    r.e[j] = r.e[j + 1];
+                for (int j = 0; j < LM_LOOP(words); j++)
+                    last[j] = f(lm_load_b8(m.e[j]), LM_LOAD(x.e[j]), LM_LOAD(y.e[j]), p0, p1);
+                LM_UNROLL
+                for (int j = 0; j < LM_V - LM_LOOP(words); j++) {
+                    x.e[j] = x.e[j + LM_LOOP(words)];
+                    y.e[j] = y.e[j + LM_LOOP(words)];
+                    m.e[j] = m.e[j + LM_LOOP(words)];
+                    r.e[j] = r.e[j + LM_LOOP(words)];
                 }
-                r.e[LM_V - 1] = last;
+                LM_UNROLL
+                for (int j = 0; j < LM_LOOP(words); j++)
+                    r.e[LM_V - LM_LOOP(words) + j] = last[j];
             }
-#else
-            LM_UNROLL
-            for (int k = 0; k < LM_V; k++)
-                r.e[k] = f(lm_load_b8(m.e[k]), LM_LOAD(x.e[k]), LM_LOAD(y.e[k]), p0, p1);
-#endif
 #if LM_MAP_LOOKS
             LM_UNROLL
             for (int k = LM_V - 1; k >= 0; k--) {
