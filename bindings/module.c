@@ -22,7 +22,42 @@ static int brief(lua_State *L) {
     return 1;
 }
 
-/* load(name): the chunk of lua/luma/<name>.lua, compiled. */
+/* A copy of the table at the top, or an empty one for what is not a table, takes its place. */
+static void copy_table(lua_State *L) {
+    int top = lua_gettop(L);
+    lua_newtable(L);
+    lua_insert(L, -2);
+    lua_pushnil(L);
+    while (lua_istable(L, -2) && lua_next(L, -2)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -5);
+    }
+    lua_settop(L, top);
+}
+
+static int set_metatable(lua_State *L) {
+    lua_settop(L, 2);
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+/* Pushes what the library's Lua files have for globals: what the host has as they are opened, and
+** no script changes later. A host may have opened none of Lua's own libraries. */
+static void push_globals(lua_State *L) {
+    static const char *const libraries[] = {"string", "table", "math", "utf8", "io", "os"};
+    lua_pushglobaltable(L);
+    copy_table(L);
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+        lua_getfield(L, -1, libraries[i]);
+        copy_table(L);
+        lua_setfield(L, -2, libraries[i]);
+    }
+    lua_pushcfunction(L, set_metatable);
+    lua_setfield(L, -2, "setmetatable");
+}
+
+/* load(name): the chunk of lua/luma/<name>.lua, compiled. Upvalue 1: its globals. */
 static int load_file(lua_State *L) {
     const char *name = luaL_checkstring(L, 1);
     for (const lm_lua_file *f = lm_lua_files; f->name; f++) {
@@ -30,13 +65,16 @@ static int load_file(lua_State *L) {
         lua_pushfstring(L, "=luma/%s.lua", name);
         if (luaL_loadbufferx(L, (const char *)f->text, f->size, lua_tostring(L, -1), "t") != LUA_OK)
             return lua_error(L);
+        lua_pushvalue(L, LM_UP_OWN);
+        lua_setupvalue(L, -2, 1);
         return 1;
     }
     return luaL_error(L, "no file '%s' in the library", name);
 }
 
 static void run_init(lua_State *L, int module, int meta) {
-    lm_push_function(L, load_file, 0);
+    push_globals(L);
+    lm_push_function(L, load_file, 1);
     lua_pushvalue(L, -1);
     lua_pushliteral(L, "init");
     lua_call(L, 1, 1);

@@ -306,7 +306,8 @@ end)
 describe("integer division by zero on a CUDA device", function()
   it("names the first place", function()
     for n = 15, 40 do
-      local x, y = luma.ones({2, n}, {dtype = "int32", device = D}), luma.ones({2, n}, {dtype = "int32", device = D})
+      local x = luma.ones({2, n}, {dtype = "int32", device = D})
+      local y = x:clone()
       y[{2, n - 3}] = 0
       y[{2, n}] = 0
       local z = x // y
