@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "binding.h"
-#include "cpu/cpu.h"
-#include "cuda/info.h"
 
 static const char ctx_key, meta_key;
 
@@ -92,10 +90,9 @@ static void ctx_open(lua_State *L) {
     lua_pushcfunction(L, ctx_close);
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
-    c->S = luma_open();
-    if (!c->S) luaL_error(L, "not enough memory");
-    if (lm_cpu_register(c->S) != LUMA_OK) luaL_error(L, "%s", luma_message(c->S));
-    c->S->more_devices = lm_cuda_register;
+    char message[256];
+    c->S = luma_open_with(0, message, sizeof message);
+    if (!c->S) luaL_error(L, "%s", message);
     luma_set_index_base(c->S, 1);
     c->S->poll = interrupted;
     c->S->poll_ctx = c;

@@ -2,13 +2,13 @@
 #ifndef luma_lua_h
 #define luma_lua_h
 
-#include <lua.h>
-
-#include "luma.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include <lua.h>
+
+#include "luma.h"
 
 /* Pushes the module table; makes no globals. */
 LUMA_API int luaopen_luma(lua_State *L);

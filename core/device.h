@@ -156,7 +156,7 @@ struct lm_device {
     void *ctx;             /* the backend's own */
 };
 
-/* Registered by the binding's table of built-in devices before the first tensor. */
+/* Registered by luma_open, the CPU first. */
 luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const char *name, int index,
                                void *ctx);
 void lm_device_close(luma_state *S, lm_device *d);

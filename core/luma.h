@@ -101,9 +101,15 @@ LUMA_API luma_tensor luma_boolean(bool value);
 
 /* ---- state ---------------------------------------------------------------------------------- */
 
-/* NULL when there is no memory. A state serves one thread at a time; states are independent. */
+/* A state with the CPU, and with the CUDA devices that there are, which are looked for when one is
+** first named (LUMA_CUDA=off: none; LUMA_CUDA=emulate: an emulated one). NULL when there is no
+** memory, or when LUMA_CPU names a level that the machine lacks. A state serves one thread at a
+** time; states are independent. */
 LUMA_API luma_state *luma_open(void);
-LUMA_API void luma_close(luma_state *S); /* tensors must be released before */
+/* The same. message (NULL: not wanted) says in at most `size` bytes why the result is NULL. */
+enum { LUMA_OPEN_NO_CUDA = 1 /* the CPU alone */ };
+LUMA_API luma_state *luma_open_with(unsigned flags, char *message, size_t size);
+LUMA_API void luma_close(luma_state *S); /* tensors must be released before; NULL is nothing */
 /* The message of the last failure, "" when there was none. Valid until the next call with S. */
 LUMA_API const char *luma_message(const luma_state *S);
 /* Which argument of the call was wrong: 1 is the first after outputs; 0 when none is to blame. */

@@ -10,7 +10,7 @@
 #include "device.h"
 #include "pool.h"
 
-luma_state *luma_open(void) {
+luma_state *lm_state_new(void) {
     luma_state *S = calloc(1, sizeof *S);
     if (!S) return NULL;
     S->default_dtype = LUMA_FLOAT32;

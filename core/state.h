@@ -52,6 +52,9 @@ struct luma_state {
     bool fail_forever, failed;
 };
 
+/* A state without devices, which luma_open (kernels/open.c) registers; NULL: no memory. */
+luma_state *lm_state_new(void);
+
 /* Every failure goes through here. Formats the message and returns `status`.
 ** argument: 1-based position in the C call after the outputs, 0 when none is to blame.
 ** Beyond printf: nothing. Write shapes with lm_shape_text, dims with lm_pos. */

@@ -200,7 +200,7 @@ static void world_open(world *w, const lm_device_ops *ops, size_t capacity) {
     memset(w, 0, sizeof *w);
     w->r.capacity = capacity;
     w->r.next = (uintptr_t)1 << 30;
-    w->S = luma_open();
+    w->S = lm_state_new();
     if (!w->S || lm_device_register(w->S, ops, ops->kind, 0, &w->r)) exit(2);
     w->d = w->S->devices[0];
     w->c = w->d->cache;

@@ -5,7 +5,6 @@
 
 #include "tensor.h"
 
-#include "cpu/cpu.h"
 #include "cuda/blas.h"
 
 static long checks, failures;
@@ -132,8 +131,6 @@ int main(void) {
     unsetenv("LUMA_LIBCUBLAS");
     S = luma_open();
     if (!S) return 1;
-    CHECK(done(lm_cpu_register(S)));
-    S->more_devices = lm_cuda_register;
     lm_device *d;
     CHECK(done(lm_device_find(S, "cuda:0", &d)));
     lm_cuda *c = lm_cuda_of(d);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "cache.h"
-#include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "emulator/emulator.h"
 
@@ -41,8 +40,7 @@ typedef struct {
 static void world_open(world *w) {
     void *p = NULL;
     w->S = luma_open();
-    if (!w->S || lm_cpu_register(w->S)) exit(2);
-    w->S->more_devices = lm_cuda_register;
+    if (!w->S) exit(2);
     if (lm_device_find(w->S, "cuda:0", &w->d)) {
         printf("%s\n", luma_message(w->S));
         exit(2);

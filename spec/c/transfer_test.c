@@ -184,7 +184,6 @@ static void interrupted(luma_state *S) {
 int main(void) {
     luma_state *S = luma_open();
     if (!S) return 1;
-    CHECK(lm_cpu_register(S) == LUMA_OK);
     CHECK(lm_device_register(S, &far_ops, "far:0", 0, NULL) == LUMA_OK);
     CHECK(lm_device_register(S, &far_ops, "far:1", 1, NULL) == LUMA_OK);
     const luma_dtype dtypes[] = {LUMA_FLOAT32, LUMA_INT64, LUMA_UINT8, LUMA_FLOAT16};
