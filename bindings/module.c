@@ -43,7 +43,7 @@ static int set_metatable(lua_State *L) {
 }
 
 /* Pushes what the library's Lua files have for globals: what the host has as they are opened, and
-** no script changes later. A host may have opened none of Lua's own libraries. */
+** no script changes later, except print. A host may have opened none of Lua's own libraries. */
 static void push_globals(lua_State *L) {
     static const char *const libraries[] = {"string", "table", "math", "utf8", "io", "os"};
     lua_pushglobaltable(L);
@@ -55,6 +55,12 @@ static void push_globals(lua_State *L) {
     }
     lua_pushcfunction(L, set_metatable);
     lua_setfield(L, -2, "setmetatable");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "print");
+    lua_newtable(L);
+    lua_pushglobaltable(L);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
 }
 
 /* load(name): the chunk of lua/luma/<name>.lua, compiled. Upvalue 1: its globals. */

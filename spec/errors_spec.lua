@@ -223,7 +223,7 @@ describe("no argument ends the process:", function()
         local args = {}
         for i = 1, random(5) - 1 do args[i] = pool[random(#pool)] end
         if random(3) > 1 then args[1] = pool[random(18)] end
-        local ok, message = pcall(luma[name], table.unpack(args, 1, 5))
+        local ok, message = device.pcall(luma[name], table.unpack(args, 1, 5))
         if ok then
           worked = worked + 1
         else
@@ -253,7 +253,7 @@ describe("no argument ends the process:", function()
     for n, f in ipairs(binary) do
       for _ = 1, 400 do
         if random(40) == 1 then refill() end
-        local ok, message = pcall(f, pool[random(18)], pool[random(#pool)], pool[random(#pool)])
+        local ok, message = device.pcall(f, pool[random(18)], pool[random(#pool)], pool[random(#pool)])
         if not ok then assert.equal("string", type(message), "operator " .. n) end
       end
     end

@@ -57,7 +57,7 @@ function M.load(path, options)
     elseif layout == "chw" then
         x = x:permute(3, 1, 2):contiguous()
     end
-    if options.device then x = x:to(options.device) end
+    x = x:to(options.device or luma.get_default_device())
     if options.dtype and options.dtype ~= "uint8" then
         x = x:to(options.dtype)
         if x.dtype:find("float") then x = x / 255 end

@@ -52,8 +52,8 @@ end
 local function is_options(v) return type(v) == "table" and #v == 0 and next(v) ~= nil end
 
 local function tensor_of(name, at, v)
-    if luma.is_tensor(v) then return v end
-    local good, x = pcall(luma.tensor, v)
+    if luma.is_tensor(v) then return v:to("cpu") end
+    local good, x = pcall(luma.tensor, v, {device = "cpu"})
     if good then return x end
     bad(name, at, "tensor or list of numbers expected, got %s", type(v))
 end

@@ -31,4 +31,16 @@ function M.text(expected)
     return (expected:gsub("cpu%]", M.name .. "]"))
 end
 
+-- An error that a test leaves on the device would be raised in another.
+if not M.is_cpu then
+  local busted = require "busted"
+  busted.subscribe({"test", "end"}, function(test)
+    local good, message = pcall(luma.cuda.synchronize, M.name)
+    if not good then
+      busted.publish({"failure", test.descriptor}, test, busted.context.parent(test), message, {})
+    end
+    return nil, true
+  end)
+end
+
 return M
