@@ -239,6 +239,17 @@ bool lm_is_options(lua_State *L, int idx) {
     return options;
 }
 
+/* "there are a, b", or that there are none. */
+static const char *push_names(lua_State *L, const char *const *names) {
+    if (!names[0]) return lua_pushliteral(L, "there are none");
+    lua_pushfstring(L, "there %s %s", names[1] ? "are" : "is", names[0]);
+    for (int i = 1; names[i]; i++) {
+        lua_pushfstring(L, ", %s", names[i]);
+        lua_concat(L, 2);
+    }
+    return lua_tostring(L, -1);
+}
+
 void lm_check_options(lm_call *k, int arg, int idx, const char *const *names) {
     lua_State *L = k->L;
     if (idx == 0) return;
@@ -252,9 +263,9 @@ void lm_check_options(lm_call *k, int arg, int idx, const char *const *names) {
         lm_near near = {key, NULL, 0};
         for (int i = 0; names[i]; i++)
             lm_near_try(&near, names[i]);
-        if (!near.best) lm_bad(k, arg, "unknown option '%s': there are none", key);
-        if (near.distance > 0)
-            lm_bad(k, arg, "unknown option '%s'; did you mean '%s'?", key, near.best);
+        if (near.best && near.cost == 0) continue;
+        if (near.best) lm_bad(k, arg, "unknown option '%s'; did you mean '%s'?", key, near.best);
+        lm_bad(k, arg, "unknown option '%s'; %s", key, push_names(L, names));
     }
 }
 
@@ -272,9 +283,11 @@ bool lm_get_option(lm_call *k, int idx, const char *name) {
 
 #define LONGEST 32
 
-/* Number of letters to insert, drop, change or swap with a neighbour. */
-static int distance(const char *a, const char *b) {
+/* Number of letters to insert, drop, change or swap with a neighbour to make b of a; *start: the
+** same for the beginning of b that is nearest to a. */
+static int distance(const char *a, const char *b, int *start) {
     int la = (int)strlen(a), lb = (int)strlen(b);
+    *start = 2 * LONGEST;
     if (la > LONGEST || lb > LONGEST) return 2 * LONGEST;
     int rows[3][LONGEST + 1]; /* of the letters of a: two before, one before, this */
     for (int j = 0; j <= lb; j++)
@@ -295,12 +308,27 @@ static int distance(const char *a, const char *b) {
         old = row;
         row = free_row;
     }
+    for (int j = 1; j <= lb; j++) {
+        if (old[j] < *start) *start = old[j];
+    }
     return old[lb];
 }
 
+int lm_near_cost(const char *what, const char *name) {
+    int n = (int)strlen(what), start;
+    int whole = distance(what, name, &start);
+    int most = n < 2 ? 0 : n < 6 ? 1 : n / 3;
+    int cost = LM_FAR;
+    if (whole <= most) cost = 2 * whole;
+    if (start <= n / 3 && 2 * start + 1 < cost) cost = 2 * start + 1;
+    if (cost == LM_FAR && n > 2 && strstr(name, what)) cost = 3;
+    return cost;
+}
+
 void lm_near_try(lm_near *near, const char *name) {
-    int d = distance(near->what, name);
-    if (near->best && d >= near->distance) return;
-    near->distance = d;
+    int cost = lm_near_cost(near->what, name);
+    if (cost == LM_FAR || (near->best && cost > near->cost)) return;
+    if (near->best && cost == near->cost && strcmp(name, near->best) > 0) return;
+    near->cost = cost;
     near->best = name;
 }

@@ -146,10 +146,13 @@ bool lm_is_options(lua_State *L, int idx); /* a table without [1] */
 void lm_check_options(lm_call *k, int arg, int idx, const char *const *names);
 /* Pushes the option and says true, or pushes nothing; sets k->option. idx 0: no options. */
 bool lm_get_option(lm_call *k, int idx, const char *name);
-/* The name nearest to what among those tried; distance 0: the same. */
+/* How far a misspelt or shortened name is from another, 0: the same. LM_FAR: nobody means it. */
+#define LM_FAR 1000
+int lm_near_cost(const char *what, const char *name);
+/* The name nearest to what among those tried; NULL: all are far. */
 typedef struct {
     const char *what, *best;
-    int distance;
+    int cost;
 } lm_near;
 void lm_near_try(lm_near *near, const char *name);
 

@@ -402,6 +402,7 @@ static int no_such_field(lua_State *L, const char *name) {
         lm_near_try(&near, fields[i]);
     for (lua_pushnil(L); lua_next(L, LM_UP_OWN); lua_pop(L, 1))
         lm_near_try(&near, lua_tostring(L, -2));
+    if (!near.best) return luaL_error(L, "a tensor has no method or field '%s'", name);
     return luaL_error(L, "a tensor has no method or field '%s'; did you mean '%s'?", name,
                       near.best);
 }

@@ -22,6 +22,14 @@ static int brief(lua_State *L) {
     return 1;
 }
 
+/* name_cost(what, name): how far apart they are; nothing where nobody means the one by the other. */
+static int name_cost(lua_State *L) {
+    int cost = lm_near_cost(luaL_checkstring(L, 1), luaL_checkstring(L, 2));
+    if (cost == LM_FAR) return 0;
+    lua_pushinteger(L, cost);
+    return 1;
+}
+
 /* A copy of the table at the top, or an empty one for what is not a table, takes its place. */
 static void copy_table(lua_State *L) {
     int top = lua_gettop(L);
@@ -116,6 +124,8 @@ int luaopen_luma(lua_State *L) {
     /* Scripts cannot reach the metatable; the Lua files add methods through it. */
     lua_pushvalue(L, methods);
     lua_setfield(L, meta, "methods");
+    lua_pushcfunction(L, name_cost);
+    lua_setfield(L, meta, "name_cost");
     run_init(L, module, meta);
     lua_settop(L, module);
     return 1;

@@ -18,10 +18,10 @@ function luma.show(v) return part("print").show(v) end
 function luma.set_print(options) return part("print").set_print(options) end
 
 -- Text about an operation, given by name or as the function; without argument, what there is.
-function luma.help(what) return part("help").help(what) end
+function luma.help(what) return part("help", tensor_meta).help(what) end
 
 -- One line for each operation whose name or sentence has all the words.
-function luma.help_search(words) return part("help").search(words) end
+function luma.help_search(words) return part("help", tensor_meta).search(words) end
 
 -- PNG files.
 local png = luma.image

@@ -29,15 +29,26 @@ local function synchronize()
     for i = 2, #luma.config().devices do luma.cuda.synchronize(luma.config().devices[i]) end
 end
 
+-- Bytes of all tensors that were ever allocated, on every device.
+local function allocated()
+    local bytes = 0
+    for _, device in ipairs(luma.config().devices) do
+        bytes = bytes + luma.memory_stats(device).all.requested_bytes.allocated
+    end
+    return bytes
+end
+
 local function time(text)
-    local f, message = prompt.compile(text)
+    if text == "" then error("an expression is missing: :time x + y", 0) end
+    local f, message = prompt.compile(text, #prompt.inputs)
     if not f then error(message, 0) end
     local times, total = {}, 0
-    for _ = 1, WARM do f() end
+    local good, failure = prompt.host.call(function() for _ = 1, WARM do f() end end)
+    if not good then error(failure, 0) end
     synchronize()
-    local before = luma.memory()
+    local before = allocated()
     f()
-    local after = luma.memory()
+    local bytes = allocated() - before
     while total < ENOUGH and #times < MOST do
         local start = luma.clock()
         f()
@@ -47,9 +58,8 @@ local function time(text)
         total = total + took
     end
     table.sort(times)
-    local allocated = (after.total_allocated or 0) - (before.total_allocated or 0)
-    print(("%s, median of %d%s"):format(seconds_text(times[(#times + 1) // 2]), #times,
-        after.total_allocated and ", " .. bytes_text(allocated) .. " of tensors" or ""))
+    print(("%s, median of %d; %s of tensors each"):format(seconds_text(times[(#times + 1) // 2]),
+        #times, bytes_text(bytes)))
 end
 
 -- The tensors that globals hold, those in tables one level deep too.
@@ -74,6 +84,7 @@ local function named_tensors()
 end
 
 local function who()
+    collectgarbage()
     for _, entry in ipairs(named_tensors()) do
         local good, bytes = pcall(function() return entry[2]:nbytes() end)
         print(("%-12s %s  %s"):format(entry[1], luma.show({entry[2]}):sub(2, -2),
@@ -143,17 +154,33 @@ function prompt.command_names(typed, indent)
     return names
 end
 
+-- The command of that name, or the only one that begins so.
+local function find(name)
+    local found
+    for _, c in ipairs(LIST) do
+        if c[1] == name then return c end
+        if name ~= "" and c[1]:sub(1, #name) == name then
+            if found then return nil end
+            found = c
+        end
+    end
+    return found
+end
+
 -- Runs "name rest". True: the prompt ends.
 function M.run(text)
     local name, rest = text:match("^%s*(%S*)%s*(.-)%s*$")
-    for _, c in ipairs(LIST) do
-        if c[1] == name then
-            if name == "quit" then return true end
-            prompt.run(";", c[4], rest)
-            return false
-        end
+    local c = find(name)
+    if c then
+        if c[1] == "quit" then return true end
+        prompt.run(";", c[4], rest)
+        return false
     end
-    stderr:write(("no command ':%s'; :help lists them\n"):format(name))
+    local names = {}
+    for _, other in ipairs(LIST) do names[#names + 1] = other[1] end
+    local near = prompt.nearest(name, names)[1]
+    stderr:write(near and ("no command ':%s'; did you mean :%s?\n"):format(name, near)
+        or ("no command ':%s'; :help lists them\n"):format(name))
     return false
 end
 

@@ -57,6 +57,8 @@ local function value_of(path)
     return value
 end
 
+prompt.value_of = value_of
+
 local function add_fields(list, value, before, typed, methods)
     if luma.is_tensor(value) then
         add_names(list, raw_meta(value).methods, before, typed, methods)
@@ -161,6 +163,26 @@ local function file_names(typed, skip)
     return list
 end
 
+-- What a string may name where the text before it asks for a dtype or a device; nil elsewhere.
+local function named_in_string(before, typed)
+    local moves = before:find("[.:]to%s*%(%s*$")
+    local dtype = moves or before:find("dtype%s*=%s*$") or before:find("_dtype%s*%(?%s*$")
+    local device = moves or before:find("device%s*=%s*$") or before:find("_device%s*%(?%s*$")
+    if not dtype and not device then return nil end
+    local list = {}
+    for name, value in next, dtype and luma or {} do
+        if name == value and starts(name, typed) then list[#list + 1] = name end
+    end
+    if device then
+        local devices = luma.config().devices
+        devices[#devices + 1] = "cuda"
+        for _, name in ipairs(devices) do
+            if starts(name, typed) then list[#list + 1] = name end
+        end
+    end
+    return list
+end
+
 -- The quote that is open at the end of the text, and where its string begins.
 local function open_string(text)
     local quote, from
@@ -195,6 +217,8 @@ function M.complete(line, start)
         if before:sub(1, from - 2):find("require%s*%(?%s*$") then
             return sorted(module_names(typed)), quote
         end
+        local named = named_in_string(line:sub(1, from - 2), typed)
+        if named then return sorted(named), quote end
         local list = sorted(file_names(typed, start + 1 - from))
         if #list == 1 and list[1]:sub(-1) == "/" then return list, "\0" end
         return list, quote

@@ -3,14 +3,16 @@
 -- Layer: repl.
 local prompt = ...
 local luma, G = prompt.luma, prompt.globals
-local nearest = prompt.host.file("nearest")()
+local name_cost = prompt.debug_getmetatable(luma.zeros(0, {device = "cpu"})).name_cost
+local nearest = prompt.host.file("nearest")(nil, nil, name_cost)
+prompt.nearest = nearest
 
 local M = {}
 
 -- The operators that call an operation.
 local OPERATORS = {add = "+", sub = "-", mul = "*", div = "/", floor_div = "//", remainder = "%",
     pow = "^", matmul = "@", bitwise_and = "&", bitwise_or = "|", bitwise_xor = "~", lshift = "<<",
-    rshift = ">>", lt = "<", le = "<="}
+    rshift = ">>", lt = "<", le = "<=", index = "[", newindex = "["}
 
 local function line_of(text, number)
     local n = 0
@@ -72,28 +74,62 @@ end
 
 -- ---- names that may have been meant ----
 
-local function suggestion(message)
-    local name = message:match("a nil value %(global '([%w_]+)'%)")
-    if not name then return nil end
-    if luma[name] ~= nil then return ("did you mean luma.%s?"):format(name) end
+local function names_of(t)
     local names = {}
-    for other in pairs(G) do if type(other) == "string" then names[#names + 1] = other end end
-    local near = nearest(name, names)[1]
-    return near and ("did you mean %s?"):format(near)
+    while type(t) == "table" do
+        for name in next, t do if type(name) == "string" then names[#names + 1] = name end end
+        local meta = prompt.debug_getmetatable(t)
+        t = type(meta) == "table" and rawget(meta, "__index")
+    end
+    return names
+end
+
+-- The table that the one path before ".name" or ":name" in the line stands for, and that path.
+local function owner_of(line, name)
+    local path, sign = line:match("([%a_][%w_.]*)([.:])" .. name .. "%f[^%w_]")
+    local value = path and prompt.value_of(path)
+    if type(value) == "string" then value = string end
+    if type(value) == "table" then return value, path .. sign end
+end
+
+local function suggestion(message, line)
+    local name = message:match("a nil value %(global '([%w_]+)'%)")
+    if name then
+        if luma[name] ~= nil then return ("did you mean luma.%s?"):format(name) end
+        local near = nearest(name, names_of(G))[1]
+        return near and ("did you mean %s?"):format(near)
+    end
+    name = message:match("a nil value %(field '([%w_]+)'%)")
+        or message:match("a nil value %(method '([%w_]+)'%)")
+    if not name or not line then return nil end
+    local owner, path = owner_of(line, name)
+    local near = owner and nearest(name, names_of(owner))[1]
+    return near and ("did you mean %s%s?"):format(path, near)
 end
 
 -- ---- the message ----
 
--- The message with the line of the text it speaks of under it.
-function M.explain(text, message, paint)
+-- The traceback without the frames of the prompt and of luma's own files; nothing where it names no
+-- function of the user's beside the input itself.
+local function own_frames(trace)
+    trace = trace:gsub("\n\t%(%.%.%.tail calls%.%.%.%)", "\1")
+    trace = trace:gsub("\n\tluma/[%w_]+%.lua:[^\n\1]*\1?", ""):gsub("\1", "\n\t(...tail calls...)")
+    local _, frames = trace:gsub("\n\t", "")
+    local _, of_c = trace:gsub("\n\t%[C%]", "")
+    return frames - of_c > 1 and trace or trace:gsub("\nstack traceback:.*$", "")
+end
+
+-- The message with the line of the input it speaks of under it, where that is not plain to see.
+function M.explain(message, paint)
     message = tostring(message)
     local first, rest = message:match("^([^\n]*)(.*)$")
     local lines = {paint(first, "red")}
-    local number = math.tointeger(tonumber(first:match("^stdin:(%d+):")))
-    local line = number and line_of(text, number)
+    local input, number = first:match("^input (%d+):(%d+):")
+    local text = input and prompt.inputs[math.tointeger(tonumber(input))]
+    local line = text and line_of(text, math.tointeger(tonumber(number)))
     if line and line:find("%S") then
         local column = caret_column(bare(line), first)
-        if column or text:find("\n", 1, true) then
+        if column or text ~= prompt.inputs[#prompt.inputs] or text:find("\n", 1, true) then
             lines[#lines + 1] = "  " .. line
             if column then
                 lines[#lines + 1] = "  " .. line:sub(1, column - 1):gsub("[^\t]", " ")
@@ -101,8 +137,8 @@ function M.explain(text, message, paint)
             end
         end
     end
-    lines[#lines + 1] = suggestion(first)
-    return table.concat(lines, "\n") .. rest
+    lines[#lines + 1] = suggestion(first, line and bare(line))
+    return table.concat(lines, "\n") .. own_frames(rest)
 end
 
 return M

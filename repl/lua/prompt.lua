@@ -103,13 +103,18 @@ local function is_incomplete(message)
     return message:sub(-5) == "<eof>"
 end
 
--- A chunk of the text, its values those of an expression where it is one; or nil, a message, and
--- whether more text could still make it whole.
-local function compile(text)
-    local f, message = load("return " .. text, "=stdin", "t")
+-- What makes an expression a chunk. Where something is to be closed, "return f()" is no tail call:
+-- errors find the line of the input.
+local AS_VALUES = "local _INPUT <close> = nil return "
+
+-- A chunk of the text, which is the number-th input or a part of it, its values those of an
+-- expression where it is one; or nil, a message, and whether more text could still make it whole.
+local function compile(text, number)
+    local name = "=input " .. number
+    local f, message = load(AS_VALUES .. text, name, "t")
     if f then return f end
     local unfinished = is_incomplete(message)
-    f, message = load(text, "=stdin", "t")
+    f, message = load(text, name, "t")
     if f then return f end
     return nil, message, unfinished or is_incomplete(message)
 end
@@ -124,7 +129,7 @@ local function read_chunk()
     text = text:gsub("^=", "return ", 1)
     if text:find("^%s*[?:]") and not text:find("^%s*::") then return text end
     while true do
-        local f, message, incomplete = compile(text)
+        local f, message, incomplete = compile(text, #inputs + 1)
         if not incomplete then return text, f, message end
         local line, stopped = host.read(prompt_text(false))
         if stopped then return nil end
@@ -167,32 +172,49 @@ local function show_results(...)
     G.print(table.unpack(texts, 1, n))
 end
 
-local function report(text, message)
+local function report(message)
     stdout:flush()
-    stderr:write(errors.explain(text, message, paint), "\n")
+    stderr:write(errors.explain(message, paint), "\n")
 end
 
-local function finish(text, silent, good, ...)
-    if not good then return report(text, (...)) end
+local function finish(silent, good, ...)
+    if not good then return report((...)) end
     keep((...))
     if silent then return end
     local shown, message = host.call(show_results, ...)
-    if not shown then report("", message) end
+    if not shown then report(message) end
 end
 
 -- Runs a compiled chunk and shows its values, unless the text ends in a semicolon.
 local function run(text, f, ...)
-    finish(text, text:find(";%s*$") ~= nil, host.call(f, ...))
+    finish(text:find(";%s*$") ~= nil, host.call(f, ...))
 end
 M.run = run
 
 -- ---- the loop ----
 
+-- The text with its long lines broken between words where the terminal ends.
+local function wrapped(text)
+    local width = luma.config().columns
+    if not width or width < 20 then return text end
+    return (text:gsub("[^\n]+", function(line)
+        local rest, parts, indent = line, {}, line:match("^ *") .. "  "
+        while #rest > width do
+            local cut = rest:sub(1, width + 1):match(".*%S() +%S") or rest:find(" ", width, true)
+            if not cut or cut <= #indent then break end
+            parts[#parts + 1] = rest:sub(1, cut - 1)
+            rest = indent .. rest:sub(cut):gsub("^ +", "")
+        end
+        parts[#parts + 1] = rest
+        return table.concat(parts, "\n")
+    end))
+end
+
 local function help(text)
     local words = text:match("^%s*%?%?%s*(.-)%s*$")
-    if words then return run(";", function() print(luma.help_search(words)) end) end
+    if words then return run(";", function() print(wrapped(luma.help_search(words))) end) end
     local name = text:match("^%s*%?%s*([^%s()]*)")
-    run(";", function() print(luma.help(name ~= "" and name or nil)) end)
+    run(";", function() print(wrapped(luma.help(name ~= "" and name or nil))) end)
 end
 
 -- The user's own file, which may set globals, _PROMPT or luma.set_print.
@@ -204,12 +226,13 @@ local function run_config()
     local name = folder and folder .. "/luma/init.lua"
     if not name or not host.exists(name) then return end
     local f, message = loadfile(name, "t")
-    if f then run(";", f) else report("", message) end
+    if f then run(";", f) else report(message) end
 end
 
 local function start()
+    if G.help == nil then rawset(G, "help", luma.help) end
     if not host.terminal then return end
-    print(host.version .. "   ?name explains an operation, :help lists commands, Ctrl-D ends")
+    print(host.version .. "   ?name explains, :help lists commands, Ctrl-D ends")
     if host.environment then run_config() end
     load_history()
 end
@@ -232,7 +255,7 @@ local function step()
     if f then
         run(text, f)
     elseif message then
-        report(text, message)
+        report(message)
     elseif text:find("^%s*%?") then
         help(text)
     else
