@@ -55,7 +55,7 @@ static void set_operation(luma_state *S, const lm_reduce *r, lm_args_reduce *a) 
     if (r->positions.storage) a->positions = lm_data(&r->positions);
     a->least = op == LM_OP_amin || op == LM_OP_min || op == LM_OP_argmin || op == LM_OP_all;
     a->op = op == LM_OP_std ? LM_STD : op == LM_OP_var ? LM_VAR : LM_MEAN;
-    a->out_dtype = r->out.dtype;
+    a->out_dtype = (int32_t)r->out.dtype;
     a->index_base = S->index_base;
 }
 

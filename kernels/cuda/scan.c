@@ -17,7 +17,8 @@ static int64_t bytes(const luma_tensor *x, int d) {
 static void set_lines(const lm_scan *s, lm_args_scan *a, lm_cut_wish *wish) {
     lm_dims others = {0}, along = {0};
     char *at[] = {lm_data(&s->x), lm_data(&s->out), NULL};
-    *a = (lm_args_scan){.n = 1, .log = s->op == LM_OP_log_softmax, .out_dtype = s->out.dtype};
+    *a = (lm_args_scan){
+        .n = 1, .log = s->op == LM_OP_log_softmax, .out_dtype = (int32_t)s->out.dtype};
     for (int d = 0; d < s->x.layout.ndim; d++) {
         lm_dim_of dim = {s->x.layout.shape[d], {bytes(&s->x, d), bytes(&s->out, d)}};
         if (d == s->dim) {
