@@ -185,7 +185,9 @@ local function measure(f)
     return best
 end
 
+-- Far more than caches hold; the tensors measured, and PyTorch's beside them, leave room.
 local N = tiny and 1 << 10 or 1 << 26
+while 200 * N > select(2, luma.cuda.memory(device)) do N = N // 4 end
 local SIDE = math.tointeger(math.sqrt(N))
 
 -- {name, f, bytes that must move, PyTorch's statement after `setup`}
@@ -265,7 +267,7 @@ local function torch_seconds(list, sizes)
         file:write(("print('%s\\t%%.9f' %% measure(lambda: %s))\n"):format(t[1], t[4]))
     end
     file:close()
-    local pipe = io.popen("python3 " .. path .. " 2>/dev/null")
+    local pipe = io.popen("timeout 120 python3 " .. path .. " 2>/dev/null")
     for line in pipe:lines() do
         local name, seconds = line:match("^(.*)\t([%d.]+)$")
         if name then found[name] = tonumber(seconds) end

@@ -121,31 +121,39 @@ typedef struct {
     cublasComputeType_t compute;
     const void *one, *zero;
     int n;
-    CUdeviceptr a, b, c;
+    const void *a;
+    void *c;
 } product;
 
 static void multiply(void *argument) {
     const product *p = argument;
     int n = p->n;
-    must(p->api->cublasGemmStridedBatchedEx(
-             p->handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, p->one, (void *)(uintptr_t)p->a, p->type,
-             n, 0, (void *)(uintptr_t)p->b, p->type, n, 0, p->zero, (void *)(uintptr_t)p->c,
-             p->type, n, 0, 1, p->compute, CUBLAS_GEMM_DEFAULT),
+    must(p->api->cublasGemmStridedBatchedEx(p->handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, p->one,
+                                            p->a, p->type, n, 0, p->a, p->type, n, 0, p->zero, p->c,
+                                            p->type, n, 0, 1, p->compute, CUBLAS_GEMM_DEFAULT),
          "cublasGemmStridedBatchedEx");
+}
+
+/* Random numbers, as the products of scripts have them: what a device can do depends on them. */
+static luma_tensor draw(int n, luma_dtype dtype) {
+    luma_tensor x = LUMA_NEW;
+    const int64_t shape[] = {n, n};
+    must(luma_empty(S, &x, 2, shape, dtype, "cuda:0"), "luma_empty");
+    must(luma_rand(S, &x), "luma_rand");
+    return x;
 }
 
 static void products(const int *sizes, int nsizes) {
     static const float one = 1, zero = 0;
     static const double one64 = 1, zero64 = 0;
     static const struct {
-        const char *name;
+        luma_dtype dtype;
         cudaDataType type;
         cublasComputeType_t compute;
-        size_t size;
-    } kinds[] = {{"float32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 4},
-                 {"float16", CUDA_R_16F, CUBLAS_COMPUTE_32F, 2},
-                 {"bfloat16", CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2},
-                 {"float64", CUDA_R_64F, CUBLAS_COMPUTE_64F, 8}};
+    } kinds[] = {{LUMA_FLOAT32, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+                 {LUMA_FLOAT16, CUDA_R_16F, CUBLAS_COMPUTE_32F},
+                 {LUMA_BFLOAT16, CUDA_R_16BF, CUBLAS_COMPUTE_32F},
+                 {LUMA_FLOAT64, CUDA_R_64F, CUBLAS_COMPUTE_64F}};
     const char *why;
     product p = {.api = lm_cublas_open(&why)};
     if (!p.api) {
@@ -155,23 +163,20 @@ static void products(const int *sizes, int nsizes) {
     must(p.api->cublasCreate_v2(&p.handle), "cublasCreate");
     must(p.api->cublasSetStream_v2(p.handle, c->stream), "cublasSetStream");
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        bool wide = kinds[k].dtype == LUMA_FLOAT64;
+        p.type = kinds[k].type;
+        p.compute = kinds[k].compute;
+        p.one = wide ? (const void *)&one64 : &one;
+        p.zero = wide ? (const void *)&zero64 : &zero;
         for (int i = 0; i < nsizes; i++) {
-            size_t nbytes = (size_t)sizes[i] * (size_t)sizes[i] * kinds[k].size;
-            bool wide = kinds[k].type == CUDA_R_64F;
-            p.type = kinds[k].type;
-            p.compute = kinds[k].compute;
-            p.one = wide ? (const void *)&one64 : &one;
-            p.zero = wide ? (const void *)&zero64 : &zero;
+            luma_tensor x = draw(sizes[i], kinds[k].dtype), y = draw(sizes[i], kinds[k].dtype);
             p.n = sizes[i];
-            must(driver->cuMemAlloc_v2(&p.a, nbytes), "cuMemAlloc");
-            must(driver->cuMemAlloc_v2(&p.b, nbytes), "cuMemAlloc");
-            must(driver->cuMemAlloc_v2(&p.c, nbytes), "cuMemAlloc");
-            must(driver->cuMemsetD8Async(p.a, 0x11, nbytes, c->stream), "cuMemsetD8Async");
-            must(driver->cuMemsetD8Async(p.b, 0x11, nbytes, c->stream), "cuMemsetD8Async");
-            printf("matmul_%s_%d %.9f\n", kinds[k].name, sizes[i], measure(multiply, &p));
-            driver->cuMemFree_v2(p.a);
-            driver->cuMemFree_v2(p.b);
-            driver->cuMemFree_v2(p.c);
+            p.a = lm_data(&x);
+            p.c = lm_data(&y);
+            printf("matmul_%s_%d %.9f\n", luma_dtype_name(kinds[k].dtype), sizes[i],
+                   measure(multiply, &p));
+            luma_release(S, &x);
+            luma_release(S, &y);
         }
     }
     p.api->cublasDestroy_v2(p.handle);
