@@ -94,7 +94,13 @@ LM_EMU_INSIDE void *lm_emu_dynamic_shared(void);
 #endif
 #endif
 #ifndef __shared__
-#define __shared__ static __attribute__((section("lm_emu_shared")))
+/* The end of the name is for the assembler: no bytes of the section in the file. */
+#if defined(__x86_64__) && !defined(__clang__)
+#define LM_EMU_NOBITS ",\"aw\",@nobits#"
+#else
+#define LM_EMU_NOBITS
+#endif
+#define __shared__ static __attribute__((section("lm_emu_shared" LM_EMU_NOBITS)))
 #endif
 
 #define threadIdx (lm_emu_here.self->index)
