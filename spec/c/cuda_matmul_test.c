@@ -30,7 +30,7 @@ static luma_tensor make(luma_dtype dtype, int ndim, const int64_t *shape) {
     static uint32_t seed = 1;
     luma_tensor x = LUMA_NEW, out = LUMA_NEW;
     CHECK(done(luma_empty(S, &x, ndim, shape, LUMA_FLOAT32, "cpu")));
-    float *p = (float *)lm_data(&x);
+    float *p = (float *)(void *)lm_data(&x);
     for (int64_t i = 0; i < luma_numel(&x); i++) {
         seed = seed * 1103515245u + 12345u;
         p[i] = (float)(int)(seed >> 16 & 7) - 3;
@@ -116,8 +116,8 @@ static void unrounded(lm_cuda *c) {
     luma_tensor b = make(LUMA_FLOAT16, 2, (int64_t[]){5, 1});
     static const uint16_t row[5] = {0x6800, 0x3c00, 0x3c00, 0x3c00, 0x3c00}, one = 0x3c00;
     for (int i = 0; i < 5; i++) {
-        ((uint16_t *)lm_data(&a))[i] = row[i];
-        ((uint16_t *)lm_data(&b))[i] = one;
+        ((uint16_t *)(void *)lm_data(&a))[i] = row[i];
+        ((uint16_t *)(void *)lm_data(&b))[i] = one;
     }
     lm_blas_limit(c, 1);
     compare(&a, &b, false, false);
