@@ -182,7 +182,7 @@ static int fail_in_turn(const char *function, const char *text, long n) {
     fail_at("any", 0);
     if (message && !strstr(message, name)) {
         printf("  %s\n", message);
-        CHECK(!"the cause is named");
+        CHECK(false && "the cause is named");
     }
     CHECK(reached || !message);
     CHECK(is_outside(L) || strstr(function, "Pop"));

@@ -91,7 +91,7 @@ static void copies(size_t nbytes) {
 
 static void launch(void *argument) {
     lm_shape shape = {.grid = {1, 1, 1}, .block = 32, .shared = 0};
-    must(LM_LAUNCH(S, c, fill_4, shape, argument), "launch");
+    must((int)LM_LAUNCH(S, c, fill_4, shape, argument), "launch");
 }
 
 static void allocate(void *argument) {
@@ -188,11 +188,11 @@ int main(int count, char **arguments) {
     lm_device *d;
     S = luma_open();
     if (!S) return 1;
-    must(lm_cuda_register(S), "lm_cuda_register");
-    must(lm_device_find(S, "cuda:0", &d), "lm_device_find");
+    must((int)lm_cuda_register(S), "lm_cuda_register");
+    must((int)lm_device_find(S, "cuda:0", &d), "lm_device_find");
     c = lm_cuda_of(d);
     driver = c->driver;
-    must(lm_cuda_enter(S, c), "lm_cuda_enter");
+    must((int)lm_cuda_enter(S, c), "lm_cuda_enter");
     copies(tiny ? 4096 : (size_t)512 << 20);
     costs();
     products(tiny ? tiny_sizes : sizes, tiny ? 1 : 3);
