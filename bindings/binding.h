@@ -9,6 +9,7 @@
 #include "tensor.h"
 
 typedef struct lm_events lm_events;
+typedef struct lm_watch lm_watch;
 
 /* One per Lua state: a userdata in the registry. S is NULL once the state closes. */
 typedef struct {
@@ -24,6 +25,7 @@ typedef struct {
     int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
     int nevents;     /* of memory, that the function of the script has yet to hear of (memory.c) */
     lm_events *events;
+    lm_watch *watch; /* watch.c; NULL: nobody has watched yet */
     lua_Alloc alloc; /* the host's, while a failure of Lua's memory is due; else NULL */
     void *alloc_ud;
     int64_t alloc_left;
@@ -61,6 +63,7 @@ luma_tensor *lm_box_test(lua_State *L, int idx);
 int lm_box_free(lua_State *L); /* __close and x:free() */
 /* Makes ctx and metatable unless they are there; pushes the metatable. */
 lm_ctx *lm_box_open(lua_State *L);
+lm_ctx *lm_ctx_find(lua_State *L); /* NULL: the module was never opened */
 
 /* ---- gc.c: when to collect ---- */
 
@@ -198,5 +201,6 @@ void lm_memory_open(lua_State *L, int module);
 void lm_files_open(lua_State *L, int module);
 void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda */
 void lm_image_open(lua_State *L, int module);
+void lm_watch_open(lua_State *L, int meta);
 
 #endif

@@ -106,7 +106,7 @@ static void ctx_open(lua_State *L) {
     lm_gc_open(L, c);
 }
 
-static lm_ctx *find_ctx(lua_State *L) {
+lm_ctx *lm_ctx_find(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &ctx_key);
     lm_ctx *c = lua_touserdata(L, -1);
     lua_pop(L, 1);
@@ -114,7 +114,7 @@ static lm_ctx *find_ctx(lua_State *L) {
 }
 
 lm_ctx *lm_box_open(lua_State *L) {
-    lm_ctx *c = find_ctx(L);
+    lm_ctx *c = lm_ctx_find(L);
     if (!c) {
         ctx_open(L);
         c = lua_touserdata(L, -1);
@@ -133,7 +133,7 @@ lm_ctx *lm_box_open(lua_State *L) {
 }
 
 void lm_push_function(lua_State *L, lua_CFunction f, int nown) {
-    lua_pushlightuserdata(L, find_ctx(L));
+    lua_pushlightuserdata(L, lm_ctx_find(L));
     lua_insert(L, -nown - 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
     lua_insert(L, -nown - 1);
@@ -150,7 +150,7 @@ void lm_register(lua_State *L, int idx, const luaL_Reg *functions) {
 /* ---- for C programs ---- */
 
 static lm_ctx *ctx_of(lua_State *L) {
-    lm_ctx *c = find_ctx(L);
+    lm_ctx *c = lm_ctx_find(L);
     if (!c || !c->S) luaL_error(L, "the luma module is not open");
     return c;
 }

@@ -119,6 +119,7 @@ int luaopen_luma(lua_State *L) {
     lm_image_open(L, module);
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
+    lm_watch_open(L, meta);
     lm_push_function(L, brief, 0);
     lua_setfield(L, meta, "__tostring");
     /* Scripts cannot reach the metatable; the Lua files add methods through it. */

@@ -19,6 +19,9 @@
 typedef struct frame {
     lua_State *L;
     struct frame *outer;
+    /* the hook that was there before a press: of luma.profile or a debugger */
+    lua_Hook hook;
+    int mask, count;
 } frame;
 
 static frame main_frame;
@@ -29,11 +32,29 @@ static volatile sig_atomic_t unheard; /* a press that no hook and no operation h
 static struct timespec unheard_since;
 static pthread_t main_thread;
 
+static void stop_hook(lua_State *L, lua_Debug *ar);
+
+static void set_stop_hook(frame *f) {
+    if (lua_gethook(f->L) != stop_hook) {
+        f->hook = lua_gethook(f->L);
+        f->mask = lua_gethookmask(f->L);
+        f->count = lua_gethookcount(f->L);
+    }
+    lua_sethook(f->L, stop_hook, LUA_MASKCOUNT, 1);
+}
+
+static void restore_hook(lua_State *L) {
+    frame *f = innermost;
+    while (f && f->L != L)
+        f = f->outer;
+    if (f && lua_gethook(L) == stop_hook) lua_sethook(L, f->hook, f->mask, f->count);
+}
+
 static void stop_hook(lua_State *L, lua_Debug *ar) {
     (void)ar;
     bool forced = presses > 1;
     unheard = 0;
-    if (!forced) lua_sethook(L, NULL, 0, 0);
+    if (!forced) restore_hook(L);
     /* Whoever raised the error first has lowered the flag: one press, one error. */
     if (!forced && !flag) return;
     flag = forced;
@@ -60,14 +81,14 @@ static void on_signal(int number) {
     presses = presses + 1;
     flag = 1;
     for (frame *f = innermost; f; f = f->outer)
-        lua_sethook(f->L, stop_hook, LUA_MASKCOUNT, 1);
+        set_stop_hook(f);
 }
 
 void interrupt_clear(void) {
     presses = 0;
     unheard = 0;
     flag = 0;
-    lua_sethook(main_frame.L, NULL, 0, 0);
+    restore_hook(main_frame.L);
 }
 
 bool interrupt_seen(void) {
@@ -87,7 +108,7 @@ static int resume(lua_State *L, lua_State *co, int narg) {
         return -1;
     }
     lua_xmove(L, co, narg);
-    frame f = {co, innermost};
+    frame f = {.L = co, .outer = innermost};
     int nresults = 0;
     innermost = &f;
     int status = lua_resume(co, L, narg, &nresults);

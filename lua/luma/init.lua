@@ -37,3 +37,13 @@ luma.plot = setmetatable({}, {
     __index = function(_, name) return part("plot")[name] end,
     __call = function(_, ...) return part("plot").line(...) end,
 })
+
+-- What a function runs, with times; a function that hears of every operation.
+function luma.profile(...) return part("profile", tensor_meta).profile(...) end
+function luma.set_op_callback(f) return part("profile", tensor_meta).set_callback(f) end
+
+local log = os and os.getenv and os.getenv("LUMA_LOG")
+if log and log ~= "" and io and io.stderr then
+    if log ~= "ops" then error("LUMA_LOG: 'ops' expected, got '" .. log .. "'", 0) end
+    part("profile", tensor_meta).log(io.stderr)
+end
