@@ -181,7 +181,7 @@ describe("the prompt in a terminal", function()
         start(60)
         enter("?? running sum")
         enter("?")
-        wait_for("\n    cuda.f64")
+        wait_for(" cuda.f64\n")
         for line in screen():gmatch("[^\n]+") do assert.is_true(#line <= 60) end
         enter("help(luma.sum)")
         wait_for("luma.sum(x")
