@@ -42,6 +42,18 @@ void lm_bad(lm_call *k, int arg, const char *format, ...) {
     bad_argument(k, arg);
 }
 
+const char *lm_brief(lua_State *L, const char *text) {
+    enum { MOST = 60 };
+    char quoted[MOST + 4];
+    size_t n = strlen(text), end = n < MOST ? n : MOST;
+    while (end < n && end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) /* whole characters */
+        end--;
+    for (size_t i = 0; i < end; i++)
+        quoted[i] = iscntrl((unsigned char)text[i]) ? ' ' : text[i];
+    memcpy(quoted + end, end < n ? "..." : "", end < n ? 4 : 1);
+    return lua_pushstring(L, quoted);
+}
+
 void lm_bad_type(lm_call *k, int arg, int idx, const char *expected) {
     lua_State *L = k->L;
     const char *got = luaL_typename(L, idx);
@@ -131,7 +143,8 @@ luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx) {
     size_t length;
     if (lua_type(k->L, idx) != LUA_TSTRING) lm_bad_type(k, arg, idx, "dtype");
     const char *name = lua_tolstring(k->L, idx, &length);
-    if (!lm_dtype_parse(name, length, &dtype)) lm_bad(k, arg, "unknown dtype '%s'", name);
+    if (!lm_dtype_parse(name, length, &dtype))
+        lm_bad(k, arg, "unknown dtype '%s'", lm_brief(k->L, name));
     return dtype;
 }
 
@@ -264,8 +277,9 @@ void lm_check_options(lm_call *k, int arg, int idx, const char *const *names) {
         for (int i = 0; names[i]; i++)
             lm_near_try(&near, names[i]);
         if (near.best && near.cost == 0) continue;
-        if (near.best) lm_bad(k, arg, "unknown option '%s'; did you mean '%s'?", key, near.best);
-        lm_bad(k, arg, "unknown option '%s'; %s", key, push_names(L, names));
+        if (near.best)
+            lm_bad(k, arg, "unknown option '%s'; did you mean '%s'?", lm_brief(L, key), near.best);
+        lm_bad(k, arg, "unknown option '%s'; %s", lm_brief(L, key), push_names(L, names));
     }
 }
 

@@ -113,6 +113,8 @@ typedef struct {
 void lm_call_open(lm_call *k, lua_State *L, lm_ctx *c, const char *name);
 /* "bad argument #arg to 'name' (...)", numbered as luaL_argerror does for methods. */
 LM_NORETURN void lm_bad(lm_call *k, int arg, const char *format, ...);
+/* Pushes user text as messages quote it: its first 60 bytes, on one line. */
+const char *lm_brief(lua_State *L, const char *text);
 LM_NORETURN void lm_bad_type(lm_call *k, int arg, int idx, const char *expected);
 /* Raises the failure that S holds. */
 LM_NORETURN void lm_raise(lm_call *k, luma_status status);

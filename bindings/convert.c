@@ -216,7 +216,7 @@ static int to(lua_State *L) {
             device = s;
             device_arg = arg;
         } else {
-            lm_bad(&k, arg, "'%s' is neither a dtype nor a device", s);
+            lm_bad(&k, arg, "'%s' is neither a dtype nor a device", lm_brief(L, s));
         }
     }
     return move(L, &k, dtype, device, device_arg, copy);

@@ -217,7 +217,7 @@ static void put(reading *r, int arg, int idx, const lm_user_param *p, char *at) 
 /* One to three sizes; the others are 1. */
 static void read_sizes(lm_call *k, int idx, const char *name, int64_t sizes[3]) {
     int n = 0;
-    if (!lm_get_option(k, idx, name)) lm_bad(k, 2, "there is no option '%s'", name);
+    if (!lm_get_option(k, idx, name)) lm_bad(k, 2, "there is no option '%s'", lm_brief(k->L, name));
     const int64_t *list = lm_arg_list(k, 2, lua_gettop(k->L), &n);
     if (n < 1 || n > 3) lm_bad(k, 2, "one to three integers expected, got %d", n);
     for (int d = 0; d < 3; d++)

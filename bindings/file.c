@@ -134,7 +134,10 @@ static void borrow_tensors(lm_call *k, request *r) {
             lua_pushvalue(L, 2);
         }
         const luma_tensor *x = lm_box_test(L, -1);
-        if (!x) lm_bad(k, 2, "'%s' is a %s: a tensor expected", r->names[i], luaL_typename(L, -1));
+        if (!x) {
+            const char *type = luaL_typename(L, -1);
+            lm_bad(k, 2, "'%s' is a %s: a tensor expected", lm_brief(L, r->names[i]), type);
+        }
         lm_check_live(k, 2, x);
         r->tensors[i] = *x;
         lua_pop(L, 1);
@@ -154,8 +157,8 @@ static void read_metadata(lm_call *k, request *r, int idx) {
         lua_pushvalue(L, -1);
         lua_rawget(L, idx);
         if (lua_type(L, -1) != LUA_TSTRING)
-            lm_bad(k, 3, "metadata '%s' is a %s: a string expected", lua_tostring(L, -2),
-                   luaL_typename(L, -1));
+            lm_bad(k, 3, "metadata '%s' is a %s: a string expected",
+                   lm_brief(L, lua_tostring(L, held + 1)), luaL_typename(L, held + 2));
         /* a finalizer may take both out of the caller's table: the one at held keeps them alive */
         r->metadata[i] = (luma_pair){lua_tostring(L, -2), lua_tostring(L, -1)};
         lua_rawseti(L, held, 2 * i + 1);

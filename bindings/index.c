@@ -79,8 +79,9 @@ static bool parse_integer(target *t, int arg, const char **s, int64_t *out) {
     int64_t v = 0;
     for (; isdigit((unsigned char)*p); p++) {
         if (!lm_mul_fits(v, 10, &v) || !lm_add_fits(v, *p - '0', &v))
-            lm_bad(&t->k, arg, "a position in '%s' is too large", *s);
+            lm_bad(&t->k, arg, "a position in '%s' is too large", lm_brief(t->k.L, *s));
     }
+    if (isalpha((unsigned char)*p) || *p == '.') return false; /* as in 0x1, 1e3, 1.5 */
     *out = negative ? -v : v;
     *s = p;
     return true;
@@ -132,7 +133,8 @@ static void read_string(target *t, int arg, int idx) {
         s = parse_item(t, arg, skip(s));
         if (s) s = skip(s);
         if (!s || (*s != ',' && *s != '\0'))
-            lm_bad(&t->k, arg, "'%s' is no index: write it as \"2:5, :, -1, ::2\"", whole);
+            lm_bad(&t->k, arg, "'%s' is no index: write it as \"2:5, :, -1, ::2\"",
+                   lm_brief(t->k.L, whole));
     } while (*s++ == ',');
     if ((size_t)(s - 1 - whole) != length) lm_bad(&t->k, arg, "a zero byte in an index");
 }
@@ -402,9 +404,9 @@ static int no_such_field(lua_State *L, const char *name) {
         lm_near_try(&near, fields[i]);
     for (lua_pushnil(L); lua_next(L, LM_UP_OWN); lua_pop(L, 1))
         lm_near_try(&near, lua_tostring(L, -2));
-    if (!near.best) return luaL_error(L, "a tensor has no method or field '%s'", name);
-    return luaL_error(L, "a tensor has no method or field '%s'; did you mean '%s'?", name,
-                      near.best);
+    if (!near.best) return luaL_error(L, "a tensor has no method or field '%s'", lm_brief(L, name));
+    return luaL_error(L, "a tensor has no method or field '%s'; did you mean '%s'?",
+                      lm_brief(L, name), near.best);
 }
 
 static int push_field(lua_State *L, const char *name) {
@@ -508,7 +510,7 @@ static int index_write(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     if (write_fast(L, c)) return 0;
     if (lua_type(L, 2) == LUA_TSTRING && is_name(lua_tostring(L, 2)))
-        return luaL_error(L, "a tensor has no field '%s' to set", lua_tostring(L, 2));
+        return luaL_error(L, "a tensor has no field '%s' to set", lm_brief(L, lua_tostring(L, 2)));
     open_target(&t, L, c, "newindex");
     read_key(&t, 2);
     const luma_tensor *value = read_value(&t, &weak);

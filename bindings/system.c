@@ -168,7 +168,7 @@ static int supports(lua_State *L) {
         lua_pushboolean(L, lm_supports(d, (lm_op)op, dtype));
         return 1;
     }
-    lm_bad(&k, 1, "no operation '%s'", lua_tostring(L, 1));
+    lm_bad(&k, 1, "no operation '%s'", lm_brief(L, lua_tostring(L, 1)));
 }
 
 /* ---- failure injection, for specs ---- */

@@ -153,6 +153,27 @@ describe("an argument that is not given", function()
   end)
 end)
 
+describe("a text of the user in a message", function()
+  it("is cut, and stays on one line", function()
+    local long = ("é"):rep(5000)
+    local attempts = {
+      function() return T({1}, long) end, function() return T({1}):to(long) end,
+      function() return luma.ones(2, {[long] = 1}) end, function() return luma.ones(2, {dtype = long}) end,
+      function() return T({1})[long] end, function() return T({1})[{long}] end,
+      function() return T({1})[{("9"):rep(5000)}] end, function() T({1})[long] = 1 end,
+      function() return luma.ones(2, {device = long}) end, function() return luma.op(long) end,
+      function() return T({1}):sum(1, {[long] = 1}) end,
+      function() return luma.load(long) end, function() return luma.save(long, T {1}) end}
+    for n, f in ipairs(attempts) do
+      local ok, message = pcall(f)
+      assert.is_false(ok, "attempt " .. n)
+      assert.is_true(#message < 400, ("attempt %d: %d bytes"):format(n, #message))
+      assert.is_truthy(utf8.len(message), message)
+    end
+    check.raises("'a b'", luma.ones, 2, {dtype = "a\nb"})
+  end)
+end)
+
 describe("after an error", function()
   it("every tensor is as it was", function()
     local x, out = luma.range(1, 6):reshape(2, 3), luma.zeros(2, 3, {dtype = "int64"})
