@@ -180,3 +180,8 @@ luma_tensor *luma_push(lua_State *L) {
     lua_setmetatable(L, -2);
     return t;
 }
+
+void luma_push_tensor(lua_State *L, luma_tensor *x) {
+    *luma_push(L) = *x;
+    *x = LUMA_NEW;
+}

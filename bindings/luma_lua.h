@@ -20,13 +20,17 @@ LUMA_API void luma_lua_set_interrupt(lua_State *L, volatile int *flag);
 
 /* The core's state behind L's module, for calls of luma.h. Positions count from 1 in it. */
 LUMA_API luma_state *luma_lua_state(lua_State *L);
-/* The tensor at idx, which the Lua value goes on owning; NULL when it is none. A released one has
-** no storage. */
+/* The tensor at idx, which the Lua value goes on owning: luma_share takes a reference of one's own,
+** else it is good as long as the value is. NULL when it is none. A released one has no storage. */
 LUMA_API luma_tensor *luma_test(lua_State *L, int idx);
 /* The same, where anything else is an argument error. */
 LUMA_API luma_tensor *luma_check(lua_State *L, int arg);
-/* Pushes a tensor value that is LUMA_NEW: compute into it, so that no error path leaks. */
+/* Pushes a tensor value that is LUMA_NEW: compute into it, so that no error path leaks. Lua owns what
+** is computed, with luma_lua_state(L), and releases it. */
 LUMA_API luma_tensor *luma_push(lua_State *L);
+/* Pushes x, a tensor of luma_lua_state(L): Lua owns it from then on, and LUMA_NEW is left behind. An
+** error of memory, which Lua raises, leaves x as it was. */
+LUMA_API void luma_push_tensor(lua_State *L, luma_tensor *x);
 
 #ifdef __cplusplus
 }

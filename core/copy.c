@@ -299,6 +299,20 @@ luma_status luma_to_dtype(luma_state *S, luma_tensor *out, const luma_tensor *x,
     return lm_cast(S, out, x, dtype);
 }
 
+luma_status luma_to_device(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                           const char *device) {
+    lm_device *d;
+    lm_result r;
+    LM_TRY(lm_device_find(S, device, &d));
+    if (!out->storage && d == lm_device_of(x)) {
+        S->copies.shared++;
+        luma_share(out, x);
+        return LUMA_OK;
+    }
+    LM_TRY(lm_result_open(S, &r, out, d, x->dtype, x->layout.ndim, x->layout.shape, NULL, 0, 0));
+    return lm_result_close(S, &r, lm_copy(S, &r.work, x));
+}
+
 luma_status luma_contiguous(luma_state *S, luma_tensor *out, const luma_tensor *x) {
     if (out->storage || !luma_is_contiguous(x)) return copy_out(S, out, x, x->dtype);
     S->copies.shared++;

@@ -50,6 +50,12 @@ luma_status luma_set_default_device(luma_state *S, const char *device) {
     return LUMA_OK;
 }
 
+luma_status luma_synchronize(luma_state *S, const char *device) {
+    lm_device *d;
+    LM_TRY(lm_device_find(S, device, &d));
+    return d->ops->synchronize(S, d);
+}
+
 const char *luma_default_device(const luma_state *S) {
     return S->default_device ? S->default_device->name : "cpu";
 }

@@ -135,6 +135,14 @@ LUMA_API void luma_release(luma_state *S, luma_tensor *x); /* leaves LUMA_NEW be
 /* *out shares x's storage with the same layout: one more reference. */
 LUMA_API void luma_share(luma_tensor *out, const luma_tensor *x);
 LUMA_API int64_t luma_numel(const luma_tensor *x);
+/* "cpu", "cuda:0"; NULL of a number or LUMA_NEW. */
+LUMA_API const char *luma_device(const luma_tensor *x);
+/* The first element, in the memory of x's device; strides tell where the others are. It stays as long
+** as a tensor holds the storage. What is written through it on a CUDA device must wait for luma's
+** work on that device, which luma_synchronize does. NULL of a number or LUMA_NEW. */
+LUMA_API void *luma_data(const luma_tensor *x);
+/* Waits for the work that was queued on a device, and returns its first error. */
+LUMA_API luma_status luma_synchronize(luma_state *S, const char *device);
 LUMA_API bool luma_is_contiguous(const luma_tensor *x);
 LUMA_API const char *luma_dtype_name(luma_dtype dtype);
 LUMA_API size_t luma_dtype_size(luma_dtype dtype);
@@ -236,7 +244,8 @@ LUMA_VIEW(pad, int n, const int64_t *widths, luma_scalar value);
 LUMA_VIEW(masked_fill, const luma_tensor *mask, const luma_tensor *value);
 /* x with src written along dim from start; src broadcasts to what it covers. */
 LUMA_VIEW(slice_set, const luma_tensor *src, int64_t dim, int64_t start);
-LUMA_VIEW(to_dtype, luma_dtype dtype); /* shares when x has it */
+LUMA_VIEW(to_dtype, luma_dtype dtype);    /* shares when x has it */
+LUMA_VIEW(to_device, const char *device); /* shares when x is there; NULL: the default one */
 /* dst[...] = src, broadcast and cast; dst[...] = value. */
 LUMA_API luma_status luma_copy(luma_state *S, luma_tensor *dst, const luma_tensor *src);
 LUMA_API luma_status luma_fill(luma_state *S, luma_tensor *dst, luma_scalar value);
@@ -287,6 +296,100 @@ LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x
 LUMA_API luma_status luma_allclose(luma_state *S, bool *value, const luma_tensor *x,
                                    const luma_tensor *y, double rtol, double atol, bool equal_nan);
 LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar *value);
+
+/* ---- operations by name ---------------------------------------------------------------------
+** For what loops over operations or reads their names: luma_describe lists them, luma_call runs one.
+** Parameters are those of its signature, "x, dim:dim?, {keepdim:bool}": in order, those in braces by
+** name only. Types: none is a tensor; operand a tensor or a number; index a tensor of integers; mask
+** one of bool; tensors several; dim, newdim, position, int an integer; number; bool; dims, shape, list,
+** sizes a list of integers, or one. `?` may be left out. Reductions without dims take all. */
+typedef struct luma_op {
+    const char *name, *signature;
+    const char *formula, *doc; /* in the terms of Lua; formula may be "" */
+    bool callable;             /* by luma_call; else it is one that makes tensors, by function */
+    bool in_place;             /* as name_ too */
+} luma_op;
+/* The i-th operation, from 0; false past the last. */
+LUMA_API bool luma_describe(int i, luma_op *out);
+
+typedef enum {
+    LUMA_ARG_ABSENT, /* an optional parameter left out */
+    LUMA_ARG_TENSOR,
+    LUMA_ARG_TENSORS,
+    LUMA_ARG_NUMBER,
+    LUMA_ARG_LIST
+} luma_arg_kind;
+/* What it points at is the caller's and stays until the call returns. */
+typedef struct luma_arg {
+    luma_arg_kind kind;
+    int n;            /* tensors or integers */
+    const char *name; /* of the parameter; NULL: the next in order */
+    const luma_tensor *tensors;
+    const int64_t *list;
+    luma_scalar number;
+} luma_arg;
+
+/* Runs the operation `name`, or its in-place form `name_`, which writes into the first tensor and has
+** no results. outs: room for results, each LUMA_NEW or, but for lists of tensors (split), a tensor to
+** write into; 2 for pairs (sort). A result that is true or false becomes a luma_boolean. *nouts
+** (may be NULL) is their number. Errors of arguments count in the signature. */
+LUMA_API luma_status luma_call(luma_state *S, const char *name, int room, luma_tensor *outs,
+                               int *nouts, int nargs, const luma_arg *args);
+
+static inline luma_arg luma_arg_absent(void) {
+    luma_arg a;
+    a.kind = LUMA_ARG_ABSENT;
+    a.n = 0;
+    a.name = NULL;
+    a.tensors = NULL;
+    a.list = NULL;
+    a.number.kind = LUMA_NOT_A_NUMBER;
+    a.number.u.i = 0;
+    return a;
+}
+static inline luma_arg luma_arg_tensor(const luma_tensor *x) {
+    luma_arg a = luma_arg_absent();
+    a.kind = LUMA_ARG_TENSOR;
+    a.n = 1;
+    a.tensors = x;
+    return a;
+}
+static inline luma_arg luma_arg_tensors(int n, const luma_tensor *xs) {
+    luma_arg a = luma_arg_tensor(xs);
+    a.kind = LUMA_ARG_TENSORS;
+    a.n = n;
+    return a;
+}
+static inline luma_arg luma_arg_int(int64_t value) {
+    luma_arg a = luma_arg_absent();
+    a.kind = LUMA_ARG_NUMBER;
+    a.number.kind = LUMA_IS_INT;
+    a.number.u.i = value;
+    return a;
+}
+static inline luma_arg luma_arg_bool(bool value) {
+    luma_arg a = luma_arg_int(value);
+    a.number.kind = LUMA_IS_BOOL;
+    return a;
+}
+static inline luma_arg luma_arg_float(double value) {
+    luma_arg a = luma_arg_int(0);
+    a.number.kind = LUMA_IS_FLOAT;
+    a.number.u.d = value;
+    return a;
+}
+static inline luma_arg luma_arg_list(int n, const int64_t *list) {
+    luma_arg a = luma_arg_absent();
+    a.kind = LUMA_ARG_LIST;
+    a.n = n;
+    a.list = list;
+    return a;
+}
+/* The parameter of this name: luma_arg_named("keepdim", luma_arg_bool(true)). */
+static inline luma_arg luma_arg_named(const char *name, luma_arg a) {
+    a.name = name;
+    return a;
+}
 
 /* Files, chosen by the ending of path: .npy (one tensor), .npz and .safetensors (named tensors).
 ** Everything in a header is checked before memory is asked for; saving writes a temporary file in

@@ -32,6 +32,14 @@ int64_t luma_numel(const luma_tensor *x) {
     return lm_layout_numel(&x->layout);
 }
 
+const char *luma_device(const luma_tensor *x) {
+    return x->storage ? lm_device_of(x)->name : NULL;
+}
+
+void *luma_data(const luma_tensor *x) {
+    return x->storage ? lm_data(x) : NULL;
+}
+
 bool luma_is_contiguous(const luma_tensor *x) {
     return lm_layout_is_contiguous(&x->layout);
 }

@@ -61,6 +61,12 @@ static void test_handing_over(void) {
     lua_pushlightuserdata(L, data);
     CHECK(luma_test(L, -1) == NULL && luma_test(L, -2) == NULL);
     CHECK(run(L, "x:free() return x") && luma_test(L, 1)->storage == NULL);
+    luma_tensor z = LUMA_NEW;
+    CHECK(luma_full(S, &z, 2, shape, luma_integer(3).number, LUMA_INT32, "cpu") == LUMA_OK);
+    luma_push_tensor(L, &z);
+    CHECK(z.storage == NULL && luma_test(L, -1) != NULL);
+    lua_setglobal(L, "z");
+    CHECK(run(L, "assert(z:sum():item() == 18)"));
     lua_close(L);
 }
 
