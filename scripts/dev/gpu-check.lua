@@ -267,7 +267,8 @@ local function torch_seconds(list, sizes)
         file:write(("print('%s\\t%%.9f' %% measure(lambda: %s))\n"):format(t[1], t[4]))
     end
     file:close()
-    local pipe = io.popen("timeout 120 python3 " .. path .. " 2>/dev/null")
+    local python = "LD_LIBRARY_PATH=$LIBRARIES_OF_PYTHON timeout 120 python3 "
+    local pipe = io.popen(python .. path .. " 2>/dev/null")
     for line in pipe:lines() do
         local name, seconds = line:match("^(.*)\t([%d.]+)$")
         if name then found[name] = tonumber(seconds) end
