@@ -15,6 +15,40 @@ static int is_available(lua_State *L) {
     return 2;
 }
 
+/* has_driver(): true where there is a driver or an emulated device; it is not started. Else why. */
+static int has_driver(lua_State *L) {
+    const char *why;
+    lm_enter(L);
+    lua_pushboolean(L, lm_cuda_driver_there(&why));
+    if (!why) return 1;
+    lua_pushstring(L, why);
+    return 2;
+}
+
+static void push_library(void *ctx, const char *title, const char *file, const char *why) {
+    lua_State *L = ctx;
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, title);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, why ? NULL : file);
+    lua_setfield(L, -2, "file");
+    lua_pushstring(L, why);
+    lua_setfield(L, -2, "why");
+    lua_pushboolean(L, !file);
+    lua_setfield(L, -2, "emulated");
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* libraries(): {name =, file = | why =, emulated =} of each, and `ptx`: whether it is built in */
+static int libraries(lua_State *L) {
+    lm_enter(L);
+    lua_newtable(L);
+    lm_cuda_libraries(push_library, L);
+    lua_pushboolean(L, lm_cuda_has_ptx());
+    lua_setfield(L, -2, "ptx");
+    return 1;
+}
+
 static int device_count(lua_State *L) {
     lm_enter(L);
     lua_pushinteger(L, lm_cuda_count(NULL));
@@ -163,6 +197,8 @@ static int call(lua_State *L) {
 
 void lm_devices_open(lua_State *L, int module, int methods) {
     static const luaL_Reg functions[] = {{"is_available", is_available},
+                                         {"has_driver", has_driver},
+                                         {"libraries", libraries},
                                          {"device_count", device_count},
                                          {"name", name_of},
                                          {"capability", capability},

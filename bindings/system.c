@@ -45,10 +45,11 @@ static void set_integer(lua_State *L, const char *key, int64_t value) {
 static int config(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     struct winsize window;
-    lua_createtable(L, 0, 8);
+    lua_createtable(L, 0, 9);
     set_string(L, "version", LUMA_VERSION);
     set_string(L, "lua", LUA_RELEASE);
     set_string(L, "cpu", lm_level_now()->name);
+    set_string(L, "cpu_levels", lm_level_list());
     set_integer(L, "threads", luma_num_threads());
     set_string(L, "default_dtype", luma_dtype_name(luma_default_dtype(c->S)));
     set_string(L, "default_device", luma_default_device(c->S));

@@ -89,6 +89,17 @@ static bool open_library(void) {
     return good;
 }
 
+const char *editor_library(void) {
+    static char name[512];
+    Dl_info info;
+    const void *symbol = NULL;
+    if (!open_library()) return NULL;
+    memcpy(&symbol, &rl.add_history, sizeof symbol);
+    if (!dladdr(symbol, &info) || !info.dli_fname) return "there";
+    snprintf(name, sizeof name, "%s", info.dli_fname);
+    return name;
+}
+
 static void on_line(char *line) {
     line_read = line;
     line_done = true;

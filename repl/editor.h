@@ -13,6 +13,8 @@ typedef enum { EDITOR_LINE, EDITOR_INTERRUPTED, EDITOR_END } editor_status;
 ** popped: completer(line before the cursor, start of the word) returns a list of what the word
 ** could become, and what follows the only one (" " where it returns nothing). */
 bool editor_open(lua_State *L);
+/* The file of the readline that would be used; NULL: there is none. */
+const char *editor_library(void);
 /* Edits a line under the prompt and pushes it; pushes nothing unless it returns EDITOR_LINE. */
 editor_status editor_read(lua_State *L, const char *prompt);
 /* The newest entry of the history; an equal older one goes. */

@@ -16,28 +16,35 @@
 #include "run.h"
 
 typedef struct {
-    bool interactive, version, no_environment, execute;
+    bool interactive, version, no_environment, execute, full_version, help;
+    bool check; /* luma check: the report instead of a script */
     int script; /* index in argv of the script; argc when there is none */
 } options;
 
-static void print_usage(const char *bad) {
+static void print_usage(FILE *file) {
+    fprintf(file,
+            "usage: %s [options] [script [args]]\n"
+            "       %s check   a report on this installation\n"
+            "  -e stat   run the string 'stat'\n"
+            "  -i        enter the prompt after running 'script'\n"
+            "  -l mod    require library 'mod' into global 'mod'\n"
+            "  -l g=mod  require library 'mod' into global 'g'\n"
+            "  -v        show the version; --version: with CPU and CUDA\n"
+            "  --help    show this\n"
+            "  -E        ignore Lua's environment variables\n"
+            "  -W        turn warnings on\n"
+            "  --        stop handling options\n"
+            "  -         stop handling options and run stdin\n",
+            run_program, run_program);
+}
+
+static void refuse_option(const char *bad) {
     fprintf(stderr, "%s: ", run_program);
     if (bad[1] == 'e' || bad[1] == 'l')
         fprintf(stderr, "'%s' needs argument\n", bad);
     else
         fprintf(stderr, "unrecognized option '%s'\n", bad);
-    fprintf(stderr,
-            "usage: %s [options] [script [args]]\n"
-            "  -e stat   run the string 'stat'\n"
-            "  -i        enter the prompt after running 'script'\n"
-            "  -l mod    require library 'mod' into global 'mod'\n"
-            "  -l g=mod  require library 'mod' into global 'g'\n"
-            "  -v        show the version\n"
-            "  -E        ignore Lua's environment variables\n"
-            "  -W        turn warnings on\n"
-            "  --        stop handling options\n"
-            "  -         stop handling options and run stdin\n",
-            run_program);
+    print_usage(stderr);
 }
 
 /* Reads the options. False: argv[o->script] is wrong. */
@@ -48,6 +55,14 @@ static bool read_options(int argc, char **argv, options *o) {
         o->script = i;
         switch (argv[i][1]) {
         case '-':
+            if (strcmp(rest, "version") == 0) {
+                o->full_version = true;
+                continue;
+            }
+            if (strcmp(rest, "help") == 0) {
+                o->help = true;
+                continue;
+            }
             if (*rest != '\0') return false;
             o->script = i + 1;
             return true;
@@ -73,6 +88,7 @@ static bool read_options(int argc, char **argv, options *o) {
         if (*rest != '\0') return false;
     }
     o->script = i;
+    o->check = i == argc - 1 && strcmp(argv[i], "check") == 0;
     return true;
 }
 
@@ -167,11 +183,20 @@ static int program(lua_State *L) {
     options o = {0};
     luaL_checkversion(L);
     if (!read_options(argc, argv, &o)) {
-        print_usage(argv[o.script]);
+        refuse_option(argv[o.script]);
         return 0;
+    }
+    if (o.help) {
+        print_usage(stdout);
+        lua_pushboolean(L, 1);
+        return 1;
     }
     if (o.version) printf("luma %s (%s)\n", LUMA_VERSION, LUA_RELEASE);
     open_libraries(L, &o);
+    if (o.full_version || o.check) {
+        lua_pushboolean(L, prompt_check(L, o.check ? "check" : "version"));
+        return 1;
+    }
     push_arg_table(L, argc, argv, o.script);
     if (!o.no_environment && run_init(L) != LUA_OK) return 0;
     if (run_options(L, argv, o.script) != LUA_OK) return 0;

@@ -132,6 +132,21 @@ static int host_file(lua_State *L) {
     return 1;
 }
 
+/* readline(): the file of the library that edits lines; nil: there is none */
+static int host_readline(lua_State *L) {
+    lua_pushstring(L, editor_library());
+    return 1;
+}
+
+/* program(): where this program lies */
+static int host_program(lua_State *L) {
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+    if (n < 0) return 0;
+    lua_pushlstring(L, path, (size_t)n);
+    return 1;
+}
+
 /* ---- the loop ---- */
 
 static void push_loaded(lua_State *L, const char *name) {
@@ -140,15 +155,15 @@ static void push_loaded(lua_State *L, const char *name) {
     lua_remove(L, -2);
 }
 
-/* Pushes the function step() of prompt.lua, made with the table of functions above. */
-static int open_prompt(lua_State *L) {
-    static const luaL_Reg functions[] = {{"read", host_read},     {"remember", host_remember},
-                                         {"call", host_call},     {"names", host_names},
-                                         {"exists", host_exists}, {"make_folder", host_make_folder},
-                                         {"file", host_file},     {NULL, NULL}};
-    lua_settop(L, 0);
+/* Pushes what repl/lua/<name>.lua returns, which gets the module and the table of functions above. */
+static void open_file(lua_State *L, const char *name, int nresults) {
+    static const luaL_Reg functions[] = {
+        {"read", host_read},   {"remember", host_remember}, {"call", host_call},
+        {"names", host_names}, {"exists", host_exists},     {"make_folder", host_make_folder},
+        {"file", host_file},   {"readline", host_readline}, {"program", host_program},
+        {NULL, NULL}};
     lua_pushcfunction(L, host_file);
-    lua_pushliteral(L, "prompt");
+    lua_pushstring(L, name);
     lua_call(L, 1, 1);
     push_loaded(L, "luma");
     luaL_newlib(L, functions);
@@ -158,7 +173,13 @@ static int open_prompt(lua_State *L) {
     lua_setfield(L, -2, "environment");
     lua_pushliteral(L, "luma " LUMA_VERSION " (" LUA_RELEASE ")");
     lua_setfield(L, -2, "version");
-    lua_call(L, 2, 2);
+    lua_call(L, 2, nresults);
+}
+
+/* Pushes the function step() of prompt.lua. */
+static int open_prompt(lua_State *L) {
+    lua_settop(L, 0);
+    open_file(L, "prompt", 2);
     if (at_terminal) editing = editor_open(L);
     lua_settop(L, 1);
     return 1;
@@ -182,4 +203,20 @@ void prompt_loop(lua_State *L, bool with_environment) {
     }
     lua_settop(L, 0);
     run_program = program;
+}
+
+static int check(lua_State *L) {
+    const char *what = lua_tostring(L, 1);
+    open_file(L, "check", 1);
+    lua_getfield(L, -1, what);
+    lua_call(L, 0, 1);
+    return 1;
+}
+
+bool prompt_check(lua_State *L, const char *what) {
+    lua_pushcfunction(L, check);
+    lua_pushstring(L, what);
+    bool good = run_report(L, run_call(L, 1, 1)) == LUA_OK && lua_toboolean(L, -1);
+    lua_settop(L, 0);
+    return good;
 }

@@ -10,4 +10,7 @@
 ** init.lua is read. */
 void prompt_loop(lua_State *L, bool environment);
 
+/* Runs a report of repl/lua/check.lua: "version" or "check". Says whether all is well. */
+bool prompt_check(lua_State *L, const char *what);
+
 #endif

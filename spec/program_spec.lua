@@ -1,4 +1,5 @@
 -- The luma program: options, the prompt, errors, Ctrl-C.
+local luma = require "luma"
 local program = require "spec.support.program"
 
 local run, shell = program.run, program.shell
@@ -77,6 +78,90 @@ describe("the luma program", function()
         output, status = run{"-e"}
         assert.equal(1, status)
         assert.matches("'%-e' needs argument", output)
+    end)
+
+    it("shows CPU, threads and CUDA with --version, and starts no device", function()
+        local output, status = shell("LUMA_THREADS=3 LUMA_CUDA=off $LUMA --version")
+        assert.equal(0, status)
+        assert.matches("^luma %d[%d.]+ %(Lua 5%.4.-%)\nCPU: %w+ %(this machine runs base[%w, ]*%), 3 "
+            .. "threads\nCUDA: no CUDA driver %(LUMA_CUDA=off%)", output)
+        assert.matches("\nCUDA: an emulated device", -- which would not start
+            (shell("LUMA_CUDA=emulate LUMA_EMU_FAIL=cuInit:1 $LUMA --version")))
+        output, status = run{"--help"}
+        assert.equal(0, status)
+        assert.matches("^usage: ", output)
+    end)
+
+    describe("check", function()
+        it("reports what was found and tries the devices", function()
+            local output, status = shell("LUMA_CUDA=off LUMA_LIBCURAND=/none $LUMA check")
+            assert.equal(0, status)
+            assert.matches("\nCPU +%w+ %(this machine runs base", output)
+            assert.matches("\ncpu +[%d.]+ %w+ of memory, [%d.]+ %w+ free; computes %(", output)
+            assert.matches("\nCUDA driver +no CUDA driver %(LUMA_CUDA=off%)\n", output)
+            assert.matches("\ncuBLAS +not opened without a driver\n", output)
+            assert.matches("\ncuRAND +no cuRAND %(LUMA_LIBCURAND=/none: ", output)
+            for what in ("NVRTC PTX readline libpng history init.lua package.path"):gmatch("%S+") do
+                assert.is_truthy(output:find("\n" .. what .. " ", 1, true), what)
+            end
+            assert.matches("\nLUMA_CUDA +off\n.*what is there works\n$", output)
+        end)
+
+        it("tries an emulated device, and ends with status 1 where one does not compute", function()
+            local output, status = shell("LUMA_CUDA=emulate $LUMA check")
+            assert.equal(0, status)
+            assert.matches("\nCUDA driver +emulated\ncuBLAS +emulated\ncuRAND +emulated\nNVRTC +emulated\n",
+                output)
+            assert.matches("\ncuda:0 +luma emulated device 0, compute capability 9.0, 4.0 GB of memory, "
+                .. "[%d.]+ GB free; computes", output)
+            output, status = shell("LUMA_CUDA=emulate LUMA_EMU_FAIL=cuLaunchKernel:1 $LUMA check")
+            assert.equal(1, status)
+            assert.matches("\ncuda:0 +PROBLEM: .*does not compute: ", output)
+            assert.matches("1 problem\n$", output)
+            output, status = shell("LUMA_CUDA=emul $LUMA check")
+            assert.equal(1, status)
+            assert.matches("PROBLEM: no CUDA driver %(LUMA_CUDA=emul: ", output)
+        end)
+
+        it("is a script's name after -- and with arguments", function()
+            local output, status = run{"--", "check"}
+            assert.equal(1, status)
+            assert.matches("cannot open check", output)
+        end)
+    end)
+
+    it("runs scripts that begin with #!", function()
+        with_file("#!/usr/bin/env luma\nprint('line', debug.getinfo(1, 'l').currentline, ...)", function(name)
+            assert.equal("line\t2\targument\n", (run{name, "argument"}))
+        end)
+    end)
+
+    it("reads LUA_INIT_5_4 before LUA_INIT, and a file after @", function()
+        with_file("print 'from a file'", function(name)
+            assert.equal("from a file\nx\n",
+                (shell("LUA_INIT_5_4=@" .. name .. " LUA_INIT='print 1' $LUMA -e 'print \"x\"'")))
+        end)
+    end)
+
+    it("gives arg all of the command line", function()
+        local text = "local t = {} for i = -6, 6 do if arg[i] then t[#t + 1] = i .. '=' .. arg[i] end end "
+            .. "t[1] = t[1]:match('^[^=]*=') print(table.concat(t, ' '))"
+        with_file(text, function(name)
+            assert.equal(("-5= -4=-W -3=-e -2= -1=-- 0=%s 1=one 2=-two\n"):format(name),
+                (run{"-W", "-e", "", "--", name, "one", "-two"}))
+        end)
+    end)
+
+    it("starts in under 10 ms and 12 MB #slow", function()
+        local best = math.huge
+        for _ = 1, 5 do
+            local start = luma.clock()
+            shell("for i in 1 2 3 4 5 6 7 8 9 10; do $LUMA -e ''; done")
+            best = math.min(best, (luma.clock() - start) / 10)
+        end
+        assert.is_true(best < 0.010, best .. " seconds")
+        local output = run{"-e", "for line in io.lines '/proc/self/status' do print(line) end"}
+        assert.is_true(tonumber(output:match("VmHWM:%s*(%d+) kB")) < 12 * 1024, output)
     end)
 
     it("reports errors with a traceback and status 1", function()

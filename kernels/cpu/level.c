@@ -42,11 +42,11 @@ static bool (*const runs[])(void) = {LM_LEVELS(RUNS)};
 /* Set once. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const lm_level *chosen;
+static char there[64]; /* names of those that run */
 static char problem[160];
 
 static void choose(void) {
     const char *name = getenv("LUMA_CPU");
-    char there[64] = "";
     for (int i = 0; i < NLEVELS; i++) {
         if (!runs[i]()) continue;
         if (!name || strcmp(name, levels[i].name) == 0) chosen = &levels[i];
@@ -63,4 +63,9 @@ const lm_level *lm_level_now(void) {
 
 const char *lm_level_problem(void) {
     return lm_level_now() ? NULL : problem;
+}
+
+const char *lm_level_list(void) {
+    pthread_once(&once, choose);
+    return there;
 }

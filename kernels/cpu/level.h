@@ -193,5 +193,7 @@ typedef struct {
 ** NULL otherwise). lm_cpu_register refuses to make a device then, so kernels need not ask. */
 const lm_level *lm_level_now(void);
 const char *lm_level_problem(void);
+/* The levels that this machine runs, as "base, avx2". */
+const char *lm_level_list(void);
 
 #endif

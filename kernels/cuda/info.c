@@ -3,6 +3,7 @@
 #include "info.h"
 
 #include "cuda.h"
+#include "cuda/ptx.h"
 #include "emulator/emulator.h"
 
 int lm_cuda_count(const char **why) {
@@ -13,6 +14,21 @@ int lm_cuda_count(const char **why) {
     if (n == 0 && !reason) reason = "no CUDA device";
     if (why) *why = n > 0 ? NULL : reason;
     return n;
+}
+
+bool lm_cuda_driver_there(const char **why) {
+    return lm_driver_there(why);
+}
+
+void lm_cuda_libraries(lm_cuda_library_fn *f, void *ctx) {
+    lm_library_facts list[LM_NLIBRARIES];
+    lm_library_list(list);
+    for (int i = 0; i < LM_NLIBRARIES; i++)
+        f(ctx, list[i].title, list[i].emulated ? NULL : list[i].file, list[i].why);
+}
+
+bool lm_cuda_has_ptx(void) {
+    return lm_ptx_embedded();
 }
 
 luma_status lm_cuda_describe(luma_state *S, lm_device *d, lm_cuda_facts *out) {

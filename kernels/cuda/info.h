@@ -12,6 +12,14 @@ luma_status lm_cuda_register(luma_state *S);
 /* How many devices there are; 0: *why says why, in text that lives as long as the process. */
 int lm_cuda_count(const char **why);
 
+/* Is there a driver's library, or an emulated device? Nothing is started. Else *why as above. */
+bool lm_cuda_driver_there(const char **why);
+/* libcuda, libcublas, libcurand, libnvrtc: each is opened. Calls f(ctx, title, file, why) in turn:
+** file "" and why where it is not there; file NULL: the emulated device stands for it. */
+typedef void lm_cuda_library_fn(void *ctx, const char *title, const char *file, const char *why);
+void lm_cuda_libraries(lm_cuda_library_fn *f, void *ctx);
+bool lm_cuda_has_ptx(void); /* built with kernels for devices that are not emulated */
+
 /* The rest is about one device of a state, a CUDA one. */
 typedef struct {
     char name[256];

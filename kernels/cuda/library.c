@@ -3,6 +3,7 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -206,17 +207,31 @@ static bool start_driver(words *w) {
     return false;
 }
 
+/* Under the lock. */
+static void find_driver(library *l) {
+    words w = {.used = 0};
+    if (l->tried) return;
+    l->open = take_driver(&w);
+    l->tried = true;
+    if (!l->open) set_why(l, l->title, &w);
+    if (l->open) driver.emulated = fill(l, emulator_entries) == NULL;
+}
+
+bool lm_driver_there(const char **why) {
+    library *l = &driver_library;
+    pthread_mutex_lock(&lock);
+    find_driver(l);
+    if (why) *why = l->open ? NULL : l->why ? l->why : "not enough memory";
+    pthread_mutex_unlock(&lock);
+    return l->open;
+}
+
 const lm_driver *lm_driver_open(const char **why) {
     library *l = &driver_library;
     static bool started;
     pthread_mutex_lock(&lock);
     words w = {.used = 0};
-    if (!l->tried) {
-        l->open = take_driver(&w);
-        l->tried = true;
-        if (!l->open) set_why(l, l->title, &w);
-        if (l->open) driver.emulated = fill(l, emulator_entries) == NULL;
-    }
+    find_driver(l);
     if (l->open && !started && lm_driver_forked) {
         say(&w, "this process is a fork of one that has tried CUDA");
         set_why(l, "CUDA device", &w);
@@ -261,4 +276,33 @@ const lm_nvrtc *lm_nvrtc_open(const char **why) {
                                         "/usr/local/cuda/lib64/libnvrtc.so.11.2",
                                         NULL};
     return open_library(&nvrtc_library, files, why) ? &nvrtc : NULL;
+}
+
+/* ---- what was found ---- */
+
+/* The file of what dlopen gave, with links followed. */
+static void find_file(void *handle, char *file, size_t size) {
+    struct link_map *map;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return;
+    char *path = realpath(map->l_name, NULL);
+    snprintf(file, size, "%s", path ? path : map->l_name);
+    free(path);
+}
+
+void lm_library_list(lm_library_facts list[LM_NLIBRARIES]) {
+    library *const libraries[LM_NLIBRARIES] = {&driver_library, &cublas_library, &curand_library,
+                                               &nvrtc_library};
+    const char *why[LM_NLIBRARIES];
+    lm_driver_there(&why[0]);
+    lm_cublas_open(&why[1]);
+    lm_curand_open(&why[2]);
+    lm_nvrtc_open(&why[3]);
+    for (int i = 0; i < LM_NLIBRARIES; i++) {
+        list[i] = (lm_library_facts){.title = libraries[i]->title, .why = why[i]};
+        if (why[i]) continue;
+        list[i].emulated = !libraries[i]->handle || libraries[i]->handle == driver_library.handle;
+        list[i].emulated = list[i].emulated && driver.emulated;
+        if (libraries[i]->handle)
+            find_file(libraries[i]->handle, list[i].file, sizeof list[i].file);
+    }
 }

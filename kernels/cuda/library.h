@@ -37,6 +37,19 @@ const lm_cublas *lm_cublas_open(const char **why);
 const lm_curand *lm_curand_open(const char **why);
 const lm_nvrtc *lm_nvrtc_open(const char **why);
 
+/* Is there a driver's library (or an emulated device)? It is not started. Else *why as above. */
+bool lm_driver_there(const char **why);
+
+/* The libraries by what is known of them: all are opened. file: where it was found; "" where it was
+** not, and inside luma where it is the emulated device's. */
+typedef struct {
+    const char *title, *why;
+    char file[512];
+    bool emulated;
+} lm_library_facts;
+#define LM_NLIBRARIES 4
+void lm_library_list(lm_library_facts list[LM_NLIBRARIES]);
+
 /* In a child of a fork since the driver was started: nothing of CUDA works there. */
 extern bool lm_driver_forked;
 

@@ -13,6 +13,7 @@ local M = {luma = luma, host = host, globals = G, debug_getmetatable = debug.get
 local commands = host.file("commands")(M)
 local complete = host.file("complete")(M)
 local errors = host.file("errors")(M)
+local paths = host.file("paths")(host)
 
 -- ---- colour ----
 
@@ -38,13 +39,6 @@ local function unescape(line)
     return (line:gsub("\\(.)", function(c) return c == "n" and "\n" or c end))
 end
 
-local function state_folder()
-    local state = getenv("XDG_STATE_HOME")
-    if state and state:sub(1, 1) == "/" then return state .. "/luma" end
-    local home = getenv("HOME")
-    return home and home .. "/.local/state/luma"
-end
-
 local KEEP = 5000 -- entries in the file
 local history_file
 
@@ -62,9 +56,8 @@ local function compact_history(lines)
 end
 
 local function load_history()
-    local folder = state_folder()
-    if not folder or not host.make_folder(folder) then return end
-    history_file = folder .. "/history"
+    if not paths.history or not host.make_folder(paths.state_folder) then return end
+    history_file = paths.history
     local file = open(history_file)
     if not file then return end
     local lines = {}
@@ -219,11 +212,7 @@ end
 
 -- The user's own file, which may set globals, _PROMPT or luma.set_print.
 local function run_config()
-    local folder = getenv("XDG_CONFIG_HOME")
-    if not folder or folder:sub(1, 1) ~= "/" then
-        folder = getenv("HOME") and getenv("HOME") .. "/.config"
-    end
-    local name = folder and folder .. "/luma/init.lua"
+    local name = paths.init
     if not name or not host.exists(name) then return end
     local f, message = loadfile(name, "t")
     if f then run(";", f) else report(message) end
