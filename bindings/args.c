@@ -67,6 +67,7 @@ void lm_raise(lm_call *k, luma_status status) {
     luma_state *S = k->c->S;
     k->option = NULL;
     if (status == LUMA_ERR_INTERRUPTED) {
+        lm_limits_check(k->L, k->c);
         if (k->c->flag) *k->c->flag = 0;
         luaL_error(k->L, "interrupted");
     }

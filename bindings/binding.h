@@ -10,11 +10,18 @@
 
 typedef struct lm_events lm_events;
 typedef struct lm_watch lm_watch;
+typedef struct lm_limits lm_limits;
 
 /* One per Lua state: a userdata in the registry. S is NULL once the state closes. */
 typedef struct {
     luma_state *S;
     lua_State *main;
+    unsigned flags;    /* LUMA_LUA_NO_... */
+    lm_limits *limits; /* limits.c; NULL: none */
+    luma_lua_text_fn *text;
+    void *text_ctx;
+    char warning[512]; /* Lua gives them in pieces */
+    size_t nwarning;
     volatile int *flag; /* the host's interrupt flag; NULL: hooks of the main thread are watched */
     int hookmask;       /* of the main thread when the operation began */
     /* gc.c: bytes */
@@ -62,8 +69,8 @@ luma_tensor *lm_box_new(lua_State *L, lm_ctx *c);
 luma_tensor *lm_box_test(lua_State *L, int idx);
 int lm_box_free(lua_State *L); /* __close and x:free() */
 /* Makes ctx and metatable unless they are there; pushes the metatable. */
-lm_ctx *lm_box_open(lua_State *L);
-lm_ctx *lm_ctx_find(lua_State *L); /* NULL: the module was never opened */
+lm_ctx *lm_box_open(lua_State *L, unsigned flags);
+lm_ctx *lm_ctx_find(lua_State *L); /* NULL when there is none */
 
 /* ---- gc.c: when to collect ---- */
 
@@ -71,6 +78,7 @@ lm_ctx *lm_ctx_find(lua_State *L); /* NULL: the module was never opened */
 
 void lm_gc_open(lua_State *L, lm_ctx *c);
 void lm_gc_poll(lua_State *L, lm_ctx *c);
+void lm_gc_limit(lua_State *L, lm_ctx *c); /* the host's limit of memory has changed */
 /* After LUMA_ERR_MEMORY: collects; true when the operation should be tried again. Arguments must be
 ** checked anew, since finalizers may have released them. *tried is 0 at first. */
 bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried);
@@ -79,6 +87,34 @@ bool lm_gc_retry(lua_State *L, lm_ctx *c, int *tried);
 ** run between this and the call, since a finalizer may begin an operation of its own. */
 #define LM_UNLIMITED(k, call) ((k)->c->S->lifted = true, (k)->c->S->again = false, (call))
 
+/* ---- limits.c ---- */
+
+/* Whether a limit of the call that runs is passed; from any thread. */
+bool lm_limits_passed(const lm_ctx *c);
+/* Raises the error of a passed limit; returns when none is. Any C function that may last polls so. */
+void lm_limits_check(lua_State *L, lm_ctx *c);
+/* Charges instructions that the hook does not see. */
+void lm_limits_charge(lm_ctx *c, int64_t instructions);
+/* L has died of a limit: nothing of it may run again, since hooks are off in it. */
+void lm_limits_bury(lua_State *L);
+bool lm_limits_buried(lua_State *L);
+/* L runs from now on; returns what ran before. */
+lua_State *lm_limits_enter(lm_ctx *c, lua_State *L);
+void lm_limits_close(lm_ctx *c);
+/* The memory that Lua may still take and tensors may, INT64_MAX without a limit. */
+int64_t lm_limits_room(const lm_ctx *c);
+
+/* ---- sandbox.c ---- */
+
+/* Pushes a function that raises "`name` is switched off by the host". */
+void lm_push_denied(lua_State *L, const char *name);
+void lm_text_put(const lm_ctx *c, luma_lua_text kind, const char *text, size_t n);
+/* Pushes print as the host's function hears it; upvalue 1: ctx. */
+void lm_push_print(lua_State *L, lm_ctx *c);
+/* What stands for io where there is none: stderr:write. */
+void lm_push_io(lua_State *L, lm_ctx *c);
+/* string.find, match, gmatch, gsub into the table at the top; each with ctx. (pattern.c) */
+void lm_pattern_open(lua_State *L, lm_ctx *c);
 /* ---- memory.c ---- */
 
 /* Tells the function of set_memory_callback what happened; raises its error, after which it is
@@ -92,6 +128,7 @@ static inline lm_ctx *lm_enter(lua_State *L) {
     if (!c->S) luaL_error(L, "luma is closed");
     if (c->nevents) lm_events_tell(L, c);
     c->S->lifted = c->S->again = false;
+    if (c->limits) lm_limits_check(L, c);
     c->hookmask = lua_gethookmask(c->main);
     if (c->S->fresh >= c->step_at) lm_gc_poll(L, c);
     return c;

@@ -72,6 +72,7 @@ static int ctx_close(lua_State *L) {
     lm_events_close(c);
     luma_close(c->S);
     c->S = NULL;
+    lm_limits_close(c);
     return 0;
 }
 
@@ -79,20 +80,29 @@ static int ctx_close(lua_State *L) {
 ** is taken for one. */
 static bool interrupted(void *ctx) {
     const lm_ctx *c = ctx;
+    if (c->limits && lm_limits_passed(c)) return true;
     if (c->flag) return *c->flag != 0;
     return lua_gethookmask(c->main) != c->hookmask;
 }
 
-static void ctx_open(lua_State *L) {
+static luma_status no_more_devices(luma_state *S) {
+    return lm_fail(S, LUMA_ERR_DEVICE, 0, "CUDA is switched off by the host");
+}
+
+static void ctx_open(lua_State *L, unsigned flags) {
     lm_ctx *c = lua_newuserdatauv(L, sizeof *c, 0);
     memset(c, 0, sizeof *c);
+    c->flags = flags;
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, ctx_close);
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
     char message[256];
-    c->S = luma_open_with(0, message, sizeof message);
+    c->S =
+        luma_open_with(flags & LUMA_LUA_NO_CUDA ? LUMA_OPEN_NO_CUDA : 0, message, sizeof message);
     if (!c->S) luaL_error(L, "%s", message);
+    if (flags & LUMA_LUA_NO_CUDA) c->S->more_devices = no_more_devices;
+    c->S->threads = flags & LUMA_LUA_NO_THREADS ? 1 : 0;
     luma_set_index_base(c->S, 1);
     c->S->poll = interrupted;
     c->S->poll_ctx = c;
@@ -113,10 +123,12 @@ lm_ctx *lm_ctx_find(lua_State *L) {
     return c;
 }
 
-lm_ctx *lm_box_open(lua_State *L) {
+lm_ctx *lm_box_open(lua_State *L, unsigned flags) {
     lm_ctx *c = lm_ctx_find(L);
+    if (c && (flags & ~c->flags))
+        luaL_error(L, "the luma module is open already, with less switched off");
     if (!c) {
-        ctx_open(L);
+        ctx_open(L, flags);
         c = lua_touserdata(L, -1);
         lua_createtable(L, 0, 32);
         lua_pushcfunction(L, collect);

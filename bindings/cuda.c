@@ -6,9 +6,9 @@
 
 /* {true}, or false and why. */
 static int is_available(lua_State *L) {
-    const char *why;
-    lm_enter(L);
-    bool there = lm_cuda_count(&why) > 0;
+    const char *why = "CUDA is switched off by the host";
+    bool off = lm_enter(L)->flags & LUMA_LUA_NO_CUDA;
+    bool there = !off && lm_cuda_count(&why) > 0;
     lua_pushboolean(L, there);
     if (there) return 1;
     lua_pushstring(L, why);
@@ -50,8 +50,8 @@ static int libraries(lua_State *L) {
 }
 
 static int device_count(lua_State *L) {
-    lm_enter(L);
-    lua_pushinteger(L, lm_cuda_count(NULL));
+    bool off = lm_enter(L)->flags & LUMA_LUA_NO_CUDA;
+    lua_pushinteger(L, off ? 0 : lm_cuda_count(NULL));
     return 1;
 }
 

@@ -21,6 +21,10 @@ static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 static int64_t live_bytes(const lm_ctx *c) {
     int64_t live = c->boxes * LM_BOX_COST;
     for (int i = 0; i < c->S->ndevices; i++)
@@ -55,13 +59,21 @@ static void step(lua_State *L, lm_ctx *c) {
     c->stride = c->stride < MB ? MB : c->stride > most ? most : c->stride;
 }
 
+/* Where the host limits memory, collections come before half of what is left is taken: Lua's own
+** collection in need releases no tensors. */
 static void set_limits(lua_State *L, lm_ctx *c) {
     int64_t slack = larger(64 * MB, heap_bytes(L)), live = live_bytes(c);
-    c->limit = larger(2 * live, live + slack);
+    int64_t room = lm_limits_room(c) / 2;
+    int64_t most = room < 0 ? 0 : room;
+    c->limit = live + smaller(larger(live, slack), most);
     for (int i = 0; i < c->S->ndevices; i++) {
         lm_device *d = c->S->devices[i];
-        d->soft_limit = larger(2 * d->live, d->live + slack);
+        d->soft_limit = d->live + smaller(larger(d->live, slack), most);
     }
+}
+
+void lm_gc_limit(lua_State *L, lm_ctx *c) {
+    set_limits(L, c);
 }
 
 static void set_limitless(lm_ctx *c) {

@@ -50,6 +50,56 @@ static int set_metatable(lua_State *L) {
     return 1;
 }
 
+static int no_variable(lua_State *L) {
+    lua_pushnil(L);
+    return 1;
+}
+
+/* In the globals on top: text goes to the host, the environment is empty. */
+static void hide_terminal(lua_State *L, lm_ctx *c) {
+    lm_push_print(L, c);
+    lua_setfield(L, -2, "print");
+    lm_push_io(L, c);
+    lua_setfield(L, -2, "io");
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, no_variable);
+    lua_setfield(L, -2, "getenv");
+    lua_setfield(L, -2, "os");
+}
+
+/* Functions that the host has switched off, in the table at idx. */
+static void deny(lua_State *L, int idx, const char *const *names) {
+    for (; *names; names++) {
+        lm_push_denied(L, *names);
+        lua_setfield(L, idx, *names);
+    }
+}
+
+static void switch_off(lua_State *L, const lm_ctx *c, int module) {
+    static const char *const files[] = {"save", "load", NULL};
+    static const char *const pictures[] = {"read_png", "write_png", NULL};
+    static const char *const native[] = {"module", NULL};
+    static const char *const settings[] = {"set_num_threads",
+                                           "set_memory_limit",
+                                           "set_memory_callback",
+                                           "memory_snapshot",
+                                           "fail_after",
+                                           "fail_lua_after",
+                                           NULL};
+    if (c->flags & LUMA_LUA_NO_IO) {
+        deny(L, module, files);
+        lua_getfield(L, module, "image");
+        deny(L, lua_gettop(L), pictures);
+        lua_pop(L, 1);
+    }
+    if (c->flags & LUMA_LUA_NO_NATIVE) {
+        lua_getfield(L, module, "cuda");
+        deny(L, lua_gettop(L), native);
+        lua_pop(L, 1);
+    }
+    if (c->flags & LUMA_LUA_NO_SETTINGS) deny(L, module, settings);
+}
+
 /* Pushes what the library's Lua files have for globals: what the host has as they are opened, and
 ** no script changes later, except print. A host may have opened none of Lua's own libraries. */
 static void push_globals(lua_State *L) {
@@ -69,6 +119,8 @@ static void push_globals(lua_State *L) {
     lua_pushglobaltable(L);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
+    lm_ctx *c = lm_ctx_find(L);
+    if (c->flags & LUMA_LUA_NO_IO) hide_terminal(L, c);
 }
 
 /* load(name): the chunk of lua/luma/<name>.lua, compiled. Upvalue 1: its globals. */
@@ -99,11 +151,11 @@ static void run_init(lua_State *L, int module, int meta) {
     lua_pop(L, 1);
 }
 
-int luaopen_luma(lua_State *L) {
-    luaL_checkversion(L);
+static int open_module(lua_State *L) {
+    unsigned flags = (unsigned)lua_tointeger(L, 1);
     lua_settop(L, 0);
     luaL_checkstack(L, 20, NULL);
-    lm_box_open(L);
+    const lm_ctx *c = lm_box_open(L, flags);
     int meta = 1, module = 2, methods = 3;
     lua_newtable(L);
     lua_newtable(L);
@@ -127,7 +179,20 @@ int luaopen_luma(lua_State *L) {
     lua_setfield(L, meta, "methods");
     lua_pushcfunction(L, name_cost);
     lua_setfield(L, meta, "name_cost");
+    switch_off(L, c, module);
     run_init(L, module, meta);
     lua_settop(L, module);
+    return 1;
+}
+
+void luma_lua_open(lua_State *L, unsigned flags) {
+    luaL_checkversion(L);
+    lua_pushcfunction(L, open_module);
+    lua_pushinteger(L, (lua_Integer)flags);
+    lua_call(L, 1, 1);
+}
+
+int luaopen_luma(lua_State *L) {
+    luma_lua_open(L, 0);
     return 1;
 }

@@ -1,7 +1,7 @@
 /* table.c -- nested tables of numbers or booleans to tensors. Layer: bindings. */
 #include <string.h>
 
-#include "binding.h"
+#include "make.h"
 
 #define BATCH 64 /* values on the Lua stack at a time: fewer calls than one by one */
 
@@ -16,7 +16,8 @@ typedef struct {
     int ndim;
     int64_t shape[LUMA_MAX_DIMS];
     int64_t path[LUMA_MAX_DIMS]; /* of what is being read, from 1 */
-    char *next;                  /* where the next element goes */
+    int64_t read; /* entries, and tables: a table may stand in one any number of times */
+    char *next;   /* where the next element goes */
 } reader;
 
 /* "[2][3]" of the first n dims, or of the first entry at that depth; pushed. */
@@ -164,6 +165,7 @@ static void read_row(reader *r, int64_t n) {
             put_element(r, table + j);
         }
         lua_settop(L, table);
+        lm_poll(r->k, r->read++);
     }
 }
 
@@ -171,6 +173,7 @@ static void read_row(reader *r, int64_t n) {
 static void read_table(reader *r, int depth) {
     lua_State *L = r->k->L;
     int64_t n = r->shape[depth];
+    lm_poll(r->k, r->read++);
     if (!lua_istable(L, -1)) wrong_type(r, depth, lua_gettop(L), "table");
     int64_t have = (int64_t)lua_rawlen(L, -1);
     if (have != n) {

@@ -137,9 +137,12 @@ static size_t round_up(size_t n, size_t unit) {
 static char *raw_alloc(lm_cache *c, size_t size) {
     size_t reserved = (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current;
     if (c->limit && (size > c->limit || reserved > c->limit - size)) return NULL;
+    lm_budget *b = c->budget;
+    if (b && (b->used > b->limit || size > (size_t)(b->limit - b->used))) return NULL;
     const lm_device_ops *ops = c->device->ops;
     char *p = ops->raw_alloc ? ops->raw_alloc(c->device, size) : NULL;
     if (!p && ops->raw_problem) c->problem = ops->raw_problem(c->device);
+    if (p && b) b->used += (int64_t)size;
     return p;
 }
 
@@ -163,6 +166,7 @@ static void segment_release(lm_cache *c, block *b) {
     lm_note(c, LUMA_MEMORY_SEGMENT_FREE, b->p, b->size, b->stream);
     if (c->host) ASAN_UNPOISON_MEMORY_REGION(b->p, b->size);
     c->device->ops->raw_free(c->device, b->p, b->size);
+    if (c->budget) c->budget->used -= (int64_t)b->size;
     record_drop(c, b);
 }
 
@@ -607,6 +611,13 @@ void lm_cache_set_limit(lm_cache *c, size_t nbytes) {
     c->limit = nbytes;
     if (nbytes && (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current > nbytes)
         lm_cache_empty(c);
+}
+
+void lm_cache_set_budget(lm_cache *c, lm_budget *budget) {
+    int64_t reserved = c->figures.reserved_bytes[LM_POOL_ALL].current;
+    if (c->budget) c->budget->used -= reserved;
+    c->budget = budget;
+    if (budget) budget->used += reserved;
 }
 
 void lm_cache_set_direct(lm_cache *c) {

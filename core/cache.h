@@ -42,6 +42,8 @@ bool lm_cache_base(const lm_cache *c, const void *p, void **base, size_t *nbytes
 void lm_cache_empty(lm_cache *c);
 /* Most bytes to reserve from the device, 0: no limit. What is reserved already stays. */
 void lm_cache_set_limit(lm_cache *c, size_t nbytes);
+/* Segments are charged to it as well, those that are there too; NULL: no more. */
+void lm_cache_set_budget(lm_cache *c, lm_budget *budget);
 /* For debugging: every block is a segment of exactly its size, and none is kept. Before the first
 ** allocation. */
 void lm_cache_set_direct(lm_cache *c);

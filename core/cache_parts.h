@@ -86,6 +86,7 @@ struct lm_cache {
     size_t round, min_split; /* bytes; a rest below min_split stays with its block */
     size_t large_segment;    /* bytes; 0: not yet decided */
     size_t limit;
+    lm_budget *budget;   /* may be NULL */
     size_t used;         /* bytes of taken blocks, slabs included */
     const char *problem; /* why the device gave no memory last, if not for lack of it */
     luma_memory_fn *notify;

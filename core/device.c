@@ -26,6 +26,7 @@ luma_status lm_device_register(luma_state *S, const lm_device_ops *ops, const ch
         return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
     }
     lm_cache_set_notify(d->cache, S->notify, S->notify_ctx);
+    lm_cache_set_budget(d->cache, S->budget);
     S->devices[S->ndevices++] = d;
     return LUMA_OK;
 }

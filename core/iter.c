@@ -414,6 +414,6 @@ luma_status lm_iter_run(luma_state *S, lm_map *m, lm_map_fn *fn, const lm_cast_k
     m->params.stream = stream && last >= 0 && wants_stream(m, numel);
     int64_t blocks = numel / (r.height * r.width) * r.down * r.across;
     int64_t work = r.rows * r.cols * cost;
-    lm_parallel(blocks, (GRAIN + work - 1) / work, run_blocks, &r);
+    lm_parallel(S->threads, blocks, (GRAIN + work - 1) / work, run_blocks, &r);
     return r.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

@@ -32,11 +32,15 @@ luma_status lm_memory_fail(luma_state *S, lm_device *device, size_t nbytes) {
     size_t used = (size_t)f.active_bytes[LM_POOL_ALL].current, unused = 0, total = 0;
     bool known = device->ops->memory_info && device->ops->memory_info(device, &unused, &total);
     size_text text[7];
-    char whole[96] = "", limit[48] = "";
+    char whole[96] = "", limit[64] = "";
     if (known)
         snprintf(whole, sizeof whole, "%s total, %s free, ", show_size(&text[0], total),
                  show_size(&text[1], unused));
-    if (f.limit) snprintf(limit, sizeof limit, ", limit %s", show_size(&text[2], (size_t)f.limit));
+    if (S->budget)
+        snprintf(limit, sizeof limit, ", limit %s with Lua's own",
+                 show_size(&text[2], (size_t)S->budget->limit));
+    else if (f.limit)
+        snprintf(limit, sizeof limit, ", limit %s", show_size(&text[2], (size_t)f.limit));
     return lm_fail(S, LUMA_ERR_MEMORY, 0,
                    "out of memory on %s: tried to allocate %s; %s%s allocated, %s reserved, of "
                    "which %s are unused%s",

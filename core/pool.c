@@ -174,10 +174,11 @@ static void run(int threads, int64_t pieces) {
     }
 }
 
-void lm_parallel(int64_t n, int64_t grain, void (*fn)(void *ctx, int64_t lo, int64_t hi),
+void lm_parallel(int most, int64_t n, int64_t grain, void (*fn)(void *ctx, int64_t lo, int64_t hi),
                  void *ctx) {
     if (n <= 0) return;
     int threads = n <= grain ? 1 : lm_pool_threads();
+    if (most > 0 && most < threads) threads = most;
     if (threads == 1 || atomic_exchange(&pool.busy, 1)) {
         fn(ctx, 0, n);
         return;

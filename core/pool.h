@@ -9,8 +9,8 @@
 /* Runs fn(ctx, lo, hi) over [0, n) cut into pieces of about `grain` (a multiple of it, but the
 ** last), on the caller's thread and the workers. Each thread starts on its own contiguous range and
 ** steals when done. Small work (n <= grain), a nested call and a second host thread run serially.
-** fn must not fail: it notes failures in ctx. */
-void lm_parallel(int64_t n, int64_t grain, void (*fn)(void *ctx, int64_t lo, int64_t hi),
+** fn must not fail: it notes failures in ctx. most: threads at most; 0: as many as there are. */
+void lm_parallel(int most, int64_t n, int64_t grain, void (*fn)(void *ctx, int64_t lo, int64_t hi),
                  void *ctx);
 
 /* Number of threads lm_parallel may use: LUMA_THREADS, else the CPUs this process may run on. */

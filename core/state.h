@@ -9,6 +9,11 @@
 
 struct lm_device;
 
+/* Bytes that the devices of a state reserve, with what else its host counts there. */
+typedef struct {
+    int64_t limit, used;
+} lm_budget;
+
 /* What products on CUDA devices may do with less than the precision of their dtype. */
 enum {
     LM_ALLOW_TF32 = 1,            /* float32 rounded to 11 bits before they are multiplied */
@@ -29,6 +34,7 @@ struct luma_state {
     bool seeded;                      /* with luma_manual_seed: */
     uint64_t seed;
     uint32_t cuda_allow;     /* bits LM_ALLOW_ of products on CUDA devices */
+    int threads;             /* that an operation may run on; 0: all there are */
     volatile int *interrupt; /* may be NULL */
     bool (*poll)(void *ctx); /* another way to be interrupted; may be NULL */
     void *poll_ctx;
@@ -44,6 +50,7 @@ struct luma_state {
     ** `lifted`, but that `again` allows an early failure. */
     int64_t fresh; /* bytes asked for since the host set it to 0 */
     bool collects, soft, early, lifted, again;
+    lm_budget *budget;      /* for all devices together; may be NULL */
     luma_memory_fn *notify; /* of devices to come; may be NULL */
     void *notify_ctx;
     /* Test hook: when fail_after >= 0, it counts down at every allocation, and the one that finds 0

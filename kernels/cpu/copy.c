@@ -121,7 +121,7 @@ static luma_status run(job *j) {
     for (int d = 0; d < j->nouter; d++)
         units *= j->outer[d];
     int64_t bytes = least(j->bp, j->np) * least(j->bq, j->nq) << j->width;
-    lm_parallel(units, bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1, run_blocks, j);
+    lm_parallel(j->S->threads, units, bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1, run_blocks, j);
     return j->stopped ? lm_fail_interrupted(j->S) : LUMA_OK;
 }
 

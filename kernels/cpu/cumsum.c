@@ -108,10 +108,10 @@ static luma_status run_long(job *j, luma_state *S) {
     LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)tasks * sizeof *j->starts, &scratch));
     j->starts = (sum *)(void *)scratch->data;
     j->totals = true;
-    lm_parallel(tasks, 1, run_pieces, j);
+    lm_parallel(S->threads, tasks, 1, run_pieces, j);
     j->totals = false;
     place_starts(j);
-    lm_parallel(tasks, 1, run_pieces, j);
+    lm_parallel(S->threads, tasks, 1, run_pieces, j);
     lm_storage_release(scratch);
     return LUMA_OK;
 }
@@ -129,6 +129,6 @@ luma_status lm_cpu_cumsum(luma_state *S, const lm_scan *s) {
     if (j.l.pieces > 1 && !j.l.by_columns)
         LM_TRY(run_long(&j, S));
     else
-        lm_parallel(j.l.strips, lm_lines_grain(&j.l), run_strips, &j);
+        lm_parallel(S->threads, j.l.strips, lm_lines_grain(&j.l), run_strips, &j);
     return j.l.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

@@ -278,7 +278,7 @@ static luma_status check_index(luma_state *S, const lm_index *w, const lm_index_
         axis a = {.n = x->layout.shape[d], .index = {x->layout.stride[d] * size}};
         c.n = append(c.axes, c.n, &a, 1);
     }
-    lm_parallel(n, SHARE / size, check_part, &c);
+    lm_parallel(S->threads, n, SHARE / size, check_part, &c);
     if (c.stopped) return lm_fail_interrupted(S);
     if (c.first == INT64_MAX) return LUMA_OK;
     int64_t value;
@@ -312,7 +312,7 @@ luma_status lm_cpu_index(luma_state *S, lm_device *d, const lm_index *w) {
         int64_t steps = j.axes[j.split].n, each = numel / steps * (2 * j.size + 8);
         int64_t grain = SHARE / each + 1;
         if (j.split == j.n - 1) grain = (grain + 63) / 64 * 64; /* lines of one thread each */
-        lm_parallel(steps, grain, run_part, &j);
+        lm_parallel(S->threads, steps, grain, run_part, &j);
     }
     if (j.stopped == WRONG) LM_TRY(check_all(S, w)); /* fails, with the first wrong position */
     return j.stopped ? lm_fail_interrupted(S) : LUMA_OK;
@@ -389,7 +389,7 @@ static luma_status count_all(mask *m, lm_storage **memory) {
     int64_t blocks = (m->n - 1) / FLAG_BLOCK + 1;
     LM_TRY(lm_storage_new(m->S, lm_cpu(m->S), (size_t)blocks * sizeof *m->counts, memory));
     m->counts = (int64_t *)(void *)(*memory)->data;
-    lm_parallel(blocks, 4, count_blocks, m);
+    lm_parallel(m->S->threads, blocks, 4, count_blocks, m);
     if (!m->stopped) return LUMA_OK;
     lm_storage_release(*memory);
     return lm_fail_interrupted(m->S);
@@ -427,7 +427,7 @@ luma_status lm_cpu_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
         m.counts[b] = before;
         before += count;
     }
-    lm_parallel(blocks, 2, list_blocks, &m);
+    lm_parallel(S->threads, blocks, 2, list_blocks, &m);
     lm_storage_release(memory);
     return m.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

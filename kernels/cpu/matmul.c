@@ -394,7 +394,7 @@ static luma_status run(plan *p) {
         p->slots = scratch->data;
     }
     const double grain = JOB_FLOPS / (flops / (double)(p->pieces_m * p->pieces_n)) + 1;
-    lm_parallel(jobs, grain < (double)jobs ? (int64_t)grain : jobs, run_jobs, p);
+    lm_parallel(p->S->threads, jobs, grain < (double)jobs ? (int64_t)grain : jobs, run_jobs, p);
     lm_storage_release(scratch);
     return p->stop ? lm_fail_interrupted(p->S) : LUMA_OK;
 }

@@ -26,6 +26,6 @@ static void fill_piece(void *ctx, int64_t lo, int64_t hi) {
 luma_status lm_cpu_random(luma_state *S, lm_device *d, const lm_random *r) {
     (void)d;
     fill_run run = {S, r, lm_data(&r->out), 0};
-    lm_parallel(luma_numel(&r->out), GRAIN, fill_piece, &run);
+    lm_parallel(S->threads, luma_numel(&r->out), GRAIN, fill_piece, &run);
     return run.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

@@ -406,7 +406,7 @@ static luma_status run_in_pieces(luma_state *S, lm_device *d, plan *p) {
     p->positions_of = (int64_t *)(void *)(scratch->data + 8 * cells);
     p->params = (double *)(void *)(scratch->data + 16 * cells);
     for (p->pass = 0; p->pass < p->folds && !p->w.stopped; p->pass++) {
-        lm_parallel(p->strips * p->pieces, 1, run_pieces, p);
+        lm_parallel(S->threads, p->strips * p->pieces, 1, run_pieces, p);
         if (!p->w.stopped) unite_pieces(p);
         if (p->pass == 0 && p->folds == 2) set_params(p, p->results, p->values, p->params);
     }
@@ -435,7 +435,7 @@ luma_status lm_cpu_reduce(luma_state *S, lm_device *d, const lm_reduce *r) {
         LM_TRY(run_in_pieces(S, d, &p));
     } else {
         int64_t work = p.width * within(p.reduced, 1, TASK_GRAIN);
-        lm_parallel(p.strips, within(TASK_GRAIN / work, 1, INT64_MAX), run_strips, &p);
+        lm_parallel(S->threads, p.strips, within(TASK_GRAIN / work, 1, INT64_MAX), run_strips, &p);
     }
     return p.w.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

@@ -177,7 +177,7 @@ static luma_status run_long(job *j, luma_state *S) {
     j->greatest = (double *)(void *)scratch->data;
     j->sum = j->greatest + cells;
     for (j->pass = GREATEST; j->pass <= RESULT && !j->l.stopped; j->pass++) {
-        lm_parallel(j->l.strips * j->l.pieces, 1, run_pieces, j);
+        lm_parallel(S->threads, j->l.strips * j->l.pieces, 1, run_pieces, j);
         if (!j->l.stopped) unite_pieces(j);
     }
     lm_storage_release(scratch);
@@ -191,6 +191,6 @@ luma_status lm_cpu_softmax(luma_state *S, const lm_scan *s) {
     if (j.l.pieces > 1)
         LM_TRY(run_long(&j, S));
     else
-        lm_parallel(j.l.strips, lm_lines_grain(&j.l), run_strips, &j);
+        lm_parallel(S->threads, j.l.strips, lm_lines_grain(&j.l), run_strips, &j);
     return j.l.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

@@ -53,7 +53,7 @@ static int64_t chunk_start(const row *r, int64_t c) {
 /* fn(r, lo, hi) for every chunk, number by number. */
 static void each_chunk(row *r, void (*fn)(void *, int64_t, int64_t)) {
     if (r->j->chunks > 1)
-        lm_parallel(r->j->chunks, 1, fn, r);
+        lm_parallel(r->j->S->threads, r->j->chunks, 1, fn, r);
     else
         fn(r, 0, 1);
 }
@@ -215,7 +215,7 @@ static void give(const row *r, int64_t number) {
         g.sp = s->positions.layout.stride[s->dim] * (int64_t)sizeof(int64_t);
     }
     if (r->j->chunks > 1)
-        lm_parallel(s->k, PIECE, give_part, &g);
+        lm_parallel(r->j->S->threads, s->k, PIECE, give_part, &g);
     else
         give_part(&g, 0, s->k);
 }
@@ -273,7 +273,7 @@ luma_status lm_cpu_sort(luma_state *S, lm_device *d, const lm_sort *s) {
     LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)all, &memory));
     j.scratch = memory->data;
     if (j.slices > 1) {
-        lm_parallel(j.slices, 1, sort_slices, &j);
+        lm_parallel(S->threads, j.slices, 1, sort_slices, &j);
     } else {
         sort_slices(&j, 0, 1);
     }

@@ -30,7 +30,7 @@ static void hit(void *ctx, int64_t lo, int64_t hi) {
         j->hits[i]++;
     if (!j->nested) return;
     job inner = {.n = 100, .grain = 7};
-    lm_parallel(inner.n, inner.grain, hit, &inner);
+    lm_parallel(0, inner.n, inner.grain, hit, &inner);
     for (int i = 0; i < 100; i++)
         note(j, inner.hits[i] == 1);
     note(j, !inner.wrong);
@@ -40,7 +40,7 @@ static bool runs(unsigned *seed) {
     *seed = *seed * 1103515245 + 12345;
     job j = {
         .n = *seed >> 16 & 2047, .grain = (*seed >> 8 & 31) + 1, .nested = (*seed & 1024) != 0};
-    lm_parallel(j.n, j.grain, hit, &j);
+    lm_parallel(0, j.n, j.grain, hit, &j);
     for (int64_t i = 0; i < MOST; i++)
         note(&j, j.hits[i] == (i < j.n));
     return !j.wrong;
