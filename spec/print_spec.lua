@@ -212,6 +212,27 @@ describe("luma.help", function()
         end
     end)
 
+    it("has an example of every operation with what it gives, and takes no random numbers", function()
+        local chance = {empty = true, empty_like = true, rand = true, randn = true, randint = true,
+            rand_like = true, randn_like = true, randperm = true, bernoulli = true, multinomial = true}
+        luma.manual_seed(1)
+        local first = luma.rand(1):item()
+        luma.manual_seed(1)
+        for _, row in ipairs(luma.ops) do
+            local text = luma.help(row.name)
+            assert.is_truthy(text:find("\n    example: luma.", 1, true), row.name)
+            assert.equal(not chance[row.name], text:find("\n    --> ", 1, true) ~= nil, row.name)
+            if chance[row.name] then assert(load("return " .. text:match("example: ([^\n]*)")))() end
+            local code = text:match("example: ([^\n]*)")
+            assert.is_truthy(code:find("[.:]" .. row.name .. "%f[^%w_]"), row.name)
+        end
+        luma.manual_seed(1)
+        for _, row in ipairs(luma.ops) do luma.help(row.name) end
+        assert.equal(first, luma.rand(1):item())
+        assert.matches("\n    dtypes: integers on [%w: ]+\n", luma.help "lshift")
+        assert.matches("\n    %-%-> {4, 24, 28} %[int32 3 ", luma.help "lshift")
+    end)
+
     it("explains every other function and method", function()
         local known = {}
         for _, row in ipairs(luma.ops) do

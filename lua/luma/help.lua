@@ -151,6 +151,102 @@ local function signature_text(row)
     return text
 end
 
+-- ---- which dtypes have kernels ----
+
+local DTYPES = {"bool", "uint8", "int8", "int16", "int32", "uint32", "int64", "float8_e4m3", "float16",
+    "bfloat16", "float32", "float64"}
+local GROUPS = {{"bool", 1, 1}, {"integers", 2, 7}, {"floats", 8, 12}}
+
+-- The dtype whose kernel serves an argument of dtype; itself where the operation refuses it.
+local function computed_in(row, dtype, group)
+    if row.takes == "floats" and group ~= "floats" then return luma.get_default_dtype() end
+    if row.takes == "numbers" and group == "bool" then return "int64" end
+    return dtype
+end
+
+-- The dtypes that a device takes.
+local function dtypes_text(row, device)
+    local words, all = {}, true
+    for _, group in ipairs(GROUPS) do
+        local missing = {}
+        for i = group[2], group[3] do
+            local dtype = DTYPES[i]
+            if not luma.supports(row.name, computed_in(row, dtype, group[1]), device) then
+                missing[#missing + 1] = dtype
+            end
+        end
+        all = all and #missing == 0
+        if #missing == 0 then
+            words[#words + 1] = group[1]
+        elseif #missing <= group[3] - group[2] then
+            words[#words + 1] = group[1] .. " but " .. table.concat(missing, " ")
+        end
+    end
+    return all and "all" or table.concat(words, ", ")
+end
+
+-- "dtypes: all on cpu cuda:0", for the devices that are in use.
+local function support_text(row)
+    local texts, devices = {}, {}
+    for _, device in ipairs(luma.config().devices) do
+        local text = dtypes_text(row, device)
+        if not devices[text] then
+            devices[text] = {}
+            texts[#texts + 1] = text
+        end
+        table.insert(devices[text], device)
+    end
+    for i, text in ipairs(texts) do
+        texts[i] = text .. " on " .. table.concat(devices[text], " ")
+    end
+    return table.concat(texts, "; ")
+end
+
+-- ---- examples ----
+
+-- Nothing is shown of what these give: it is chance, and luma.help takes no random numbers.
+local UNSHOWN = {empty = true, empty_like = true, rand = true, randn = true, randint = true,
+    rand_like = true, randn_like = true, randperm = true, bernoulli = true, multinomial = true}
+
+local function example_code(row)
+    local code = part("examples")[row.name]
+    if code then return code end
+    local integers = row.takes == "ints" or row.takes == "bits"
+    if row.row == "unary" then
+        local values = integers and '({1, 2, 3}, "int32")'
+            or row.lo <= -1 and "{-1, 0.5, 2}" or "{0.5, 1, 2}"
+        return ("luma.tensor%s:%s()"):format(values, row.name)
+    elseif row.row == "test" then
+        return ("luma.tensor{0, 1, 0 / 0, 1 / 0}:%s()"):format(row.name)
+    elseif row.row == "binary" then
+        return ("luma.tensor%s:%s(2)"):format(integers and '({1, 6, 7}, "int32")' or "{-5, 2, 7}",
+            row.name)
+    elseif row.row == "compare" then
+        return ("luma.tensor{1, 2, 3}:%s(2)"):format(row.name)
+    end
+end
+
+-- What a value looks like behind "--> ", a tensor with its dtype in its last line.
+local function value_text(v)
+    if luma.is_tensor(v) then
+        return (tostring(v):gsub("\n(%[[^\n]*%])$", " %1"):gsub("\n", "\n" .. (" "):rep(8)))
+    end
+    return luma.show(v)
+end
+
+local function example_text(row)
+    local code = example_code(row)
+    if not code then return nil end
+    local text = "    example: " .. code
+    local f = load and not UNSHOWN[row.name] and load("return " .. code, "=example", "t", {luma = luma})
+    if not f then return text end
+    local results = table.pack(pcall(f))
+    for i = 2, results[1] and results.n or 0 do text = text .. "\n    --> " .. value_text(results[i]) end
+    return text
+end
+
+-- ---- text ----
+
 local function row_text(row)
     local lines = {("luma.%s(%s)"):format(row.name, signature_text(row)), "    " .. row.doc}
     if row.formula ~= "" then lines[#lines + 1] = "    formula: " .. row.formula end
@@ -161,7 +257,9 @@ local function row_text(row)
             forms = forms .. (", in place x:%s_(...)"):format(row.name)
         end
         lines[#lines + 1] = "    method: " .. forms
+        lines[#lines + 1] = "    dtypes: " .. support_text(row)
     end
+    lines[#lines + 1] = example_text(row)
     return table.concat(lines, "\n")
 end
 
