@@ -190,6 +190,11 @@ describe("the luma program", function()
         assert.equal(0, status)
     end)
 
+    it("shows several values in a line each where one has several lines", function()
+        assert.equal("1\t2\n1\n{1.0}\n[float32 1 cpu]\nnil\n",
+            (run({"-i"}, "1, 2\n1, luma.ones(1), nil\n")))
+    end)
+
     it("shows tables, tensors in them on one line", function()
         assert.equal('{1, "a", t = Tensor[float32 2x3 cpu]}\n',
             (run({"-i"}, "{1, 'a', t = luma.zeros(2, 3)}\n")))

@@ -161,8 +161,13 @@ local function show_results(...)
     local n = select("#", ...)
     if n == 0 then return end
     local texts = {...}
-    for i = 1, n do texts[i] = text_of(texts[i]) end
-    G.print(table.unpack(texts, 1, n))
+    local lines = false -- several values, one of them in several lines: each begins a line
+    for i = 1, n do
+        texts[i] = text_of(texts[i])
+        lines = lines or n > 1 and type(texts[i]) == "string" and texts[i]:find("\n", 1, true)
+    end
+    if not lines then return G.print(table.unpack(texts, 1, n)) end
+    for i = 1, n do G.print(texts[i]) end
 end
 
 local function report(message)
