@@ -30,7 +30,9 @@ luma_status lm_memory_fail(luma_state *S, lm_device *device, size_t nbytes) {
     lm_cache_stats(device->cache, &f);
     size_t reserved = (size_t)f.reserved_bytes[LM_POOL_ALL].current;
     size_t used = (size_t)f.active_bytes[LM_POOL_ALL].current, unused = 0, total = 0;
-    bool known = device->ops->memory_info && device->ops->memory_info(device, &unused, &total);
+    /* who has a budget is not told of the machine */
+    bool known =
+        !S->budget && device->ops->memory_info && device->ops->memory_info(device, &unused, &total);
     size_text text[7];
     char whole[96] = "", limit[64] = "";
     if (known)

@@ -1,0 +1,2 @@
+// host.cpp -- the host as C++.
+#include "host.c"
