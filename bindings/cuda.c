@@ -6,12 +6,11 @@
 
 /* {true}, or false and why. */
 static int is_available(lua_State *L) {
-    const char *why = "CUDA is switched off by the host";
-    bool off = lm_enter(L)->flags & LUMA_LUA_NO_CUDA;
-    bool there = !off && lm_cuda_count(&why) > 0;
+    luma_state *S = lm_enter(L)->S;
+    bool there = lm_cuda_available(S) == LUMA_OK;
     lua_pushboolean(L, there);
     if (there) return 1;
-    lua_pushstring(L, why);
+    lua_pushstring(L, luma_message(S));
     return 2;
 }
 
@@ -50,8 +49,7 @@ static int libraries(lua_State *L) {
 }
 
 static int device_count(lua_State *L) {
-    bool off = lm_enter(L)->flags & LUMA_LUA_NO_CUDA;
-    lua_pushinteger(L, off ? 0 : lm_cuda_count(NULL));
+    lua_pushinteger(L, lm_cuda_count(lm_enter(L)->S));
     return 1;
 }
 
@@ -135,8 +133,9 @@ static int current(lua_State *L) {
 
 static int set_device(lua_State *L) {
     lm_call k;
-    luaL_checkany(L, 1);
-    lm_device *d = open_call(&k, L, "set_device");
+    lm_call_open(&k, L, lm_enter(L), "set_device");
+    if (lua_isnoneornil(L, 1)) lm_bad_type(&k, 1, 1, "device");
+    lm_device *d = device_at(&k);
     check(&k, luma_set_current_device(k.c->S, d->name));
     return 0;
 }

@@ -19,14 +19,15 @@ typedef struct {
     char *log;
 } module_box;
 
-/* Its user value is the module. */
+/* Its user value is the module, which a finalizer may find closed. */
 typedef struct {
-    lm_user_module *m;
+    const module_box *module;
     int at;
 } kernel_box;
 
 /* A number of one type, for places where none is declared: luma.cuda.f32(0.5). */
 typedef struct {
+    const char *type; /* "f32" */
     lm_user_kind kind;
     uint32_t size;
     char bytes[8];
@@ -76,8 +77,10 @@ static int new_value(lua_State *L) {
     lm_call k;
     int i = (int)lua_tointeger(L, LM_UP_OWN);
     lm_call_open(&k, L, lm_enter(L), types[i].name);
+    lua_settop(L, 1);
     value_box *v = lua_newuserdatauv(L, sizeof *v, 0);
     uint32_t size = types[i].size;
+    v->type = types[i].name;
     v->kind = types[i].kind;
     v->size = size;
     if (v->kind == LM_USER_FLOAT) {
@@ -198,7 +201,7 @@ static void put(reading *r, int arg, int idx, const lm_user_param *p, char *at) 
         bad_kind(k, arg, idx, p);
     } else if (v) {
         if (v->kind != p->kind || v->size != p->size)
-            lm_bad(k, arg, "the kernel takes %s here", describe(L, p));
+            lm_bad(k, arg, "the kernel takes %s here, not %s", describe(L, p), v->type);
         memcpy(at, v->bytes, v->size);
     } else if (lua_isboolean(L, idx) && p->kind == LM_USER_INT) {
         put_integer(k, arg, p->size, 0, 1, lua_toboolean(L, idx), at);
@@ -217,7 +220,7 @@ static void put(reading *r, int arg, int idx, const lm_user_param *p, char *at) 
 /* One to three sizes; the others are 1. */
 static void read_sizes(lm_call *k, int idx, const char *name, int64_t sizes[3]) {
     int n = 0;
-    if (!lm_get_option(k, idx, name)) lm_bad(k, 2, "there is no option '%s'", lm_brief(k->L, name));
+    if (!lm_get_option(k, idx, name)) lm_bad(k, 2, "option '%s' is needed", name);
     const int64_t *list = lm_arg_list(k, 2, lua_gettop(k->L), &n);
     if (n < 1 || n > 3) lm_bad(k, 2, "one to three integers expected, got %d", n);
     for (int d = 0; d < 3; d++)
@@ -241,6 +244,16 @@ static bool read_options(lm_call *k, lm_user_shape *shape) {
     return views;
 }
 
+/* Argument 1 of a method: the module, and which of its kernels. */
+static lm_user_module *check_kernel(lm_call *k, lua_State *L, const char *name, int *at) {
+    lm_call_open(k, L, lm_enter(L), name);
+    const kernel_box *box = luaL_testudata(L, 1, KERNEL);
+    if (!box) lm_bad_type(k, 1, 1, "kernel");
+    if (!box->module->m) luaL_error(L, "%s: the module is closed", name);
+    *at = box->at;
+    return box->module->m;
+}
+
 /* kernel:launch({grid =, block =, shared =, views =}, value...) */
 static int launch(lua_State *L) {
     lm_call k;
@@ -248,11 +261,10 @@ static int launch(lua_State *L) {
     _Alignas(16) char bytes[LM_USER_PARAMETER + 8 * LM_USER_PARAMS];
     void *values[LM_USER_PARAMS + 1];
     luma_status status;
-    int tried = 0;
-    lm_call_open(&k, L, lm_enter(L), "launch");
-    kernel_box *box = luaL_checkudata(L, 1, KERNEL);
-    const lm_user_kernel *kernel = lm_user_at(box->m, box->at);
-    reading r = {&k, lm_user_device(box->m), read_options(&k, &shape)};
+    int tried = 0, at;
+    lm_user_module *m = check_kernel(&k, L, "launch", &at);
+    const lm_user_kernel *kernel = lm_user_at(m, at);
+    reading r = {&k, lm_user_device(m), read_options(&k, &shape)};
     int given = k.top - 2;
     if (given != kernel->nparams)
         luaL_error(L, "launch: kernel '%s' takes %d values, %d are given", kernel->name,
@@ -265,18 +277,20 @@ static int launch(lua_State *L) {
             put(&r, i + 3, i + 3, p, values[i]);
             used += (p->size + 7) / 8 * 8;
         }
-        status = lm_user_launch(k.c->S, box->m, box->at, &shape, values);
+        status = lm_user_launch(k.c->S, m, at, &shape, values);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k.c, &tried));
     if (status != LUMA_OK) lm_raise(&k, status);
     return 0;
 }
 
 static int kernel_text(lua_State *L) {
-    const kernel_box *box = luaL_checkudata(L, 1, KERNEL);
-    const lm_user_kernel *kernel = lm_user_at(box->m, box->at);
+    lm_call k;
+    int at;
+    const lm_user_module *m = check_kernel(&k, L, "tostring", &at);
+    const lm_user_kernel *kernel = lm_user_at(m, at);
     luaL_Buffer b;
     luaL_buffinit(L, &b);
-    lua_pushfstring(L, "CUDA kernel[%s %s: ", lm_user_device(box->m)->name, kernel->name);
+    lua_pushfstring(L, "CUDA kernel[%s %s: ", lm_user_device(m)->name, kernel->name);
     luaL_addvalue(&b);
     for (int i = 0; i < kernel->nparams; i++) {
         const lm_user_param *p = &kernel->params[i];
@@ -291,23 +305,25 @@ static int kernel_text(lua_State *L) {
 
 /* ---- modules ---- */
 
-static lm_user_module *check_module(lua_State *L) {
-    module_box *box = luaL_checkudata(L, 1, MODULE);
-    if (!box->m) luaL_error(L, "the module is closed");
-    return box->m;
+/* That argument 1 of a method is. */
+static const module_box *check_module(lm_call *k, lua_State *L, const char *name) {
+    lm_call_open(k, L, lm_enter(L), name);
+    const module_box *box = luaL_testudata(L, 1, MODULE);
+    if (!box) lm_bad_type(k, 1, 1, "module");
+    if (!box->m) luaL_error(L, "%s: the module is closed", name);
+    return box;
 }
 
 /* mod:kernel(name) */
 static int find_kernel(lua_State *L) {
     lm_call k;
     int at;
-    lm_call_open(&k, L, lm_enter(L), "kernel");
-    lm_user_module *m = check_module(L);
+    const module_box *module = check_module(&k, L, "kernel");
     if (lua_type(L, 2) != LUA_TSTRING) lm_bad_type(&k, 2, 2, "name");
-    luma_status status = lm_user_find(k.c->S, m, lua_tostring(L, 2), &at);
+    luma_status status = lm_user_find(k.c->S, module->m, lua_tostring(L, 2), &at);
     if (status != LUMA_OK) lm_raise(&k, status);
     kernel_box *box = lua_newuserdatauv(L, sizeof *box, 1);
-    box->m = m;
+    box->module = module;
     box->at = at;
     luaL_setmetatable(L, KERNEL);
     lua_pushvalue(L, 1);
@@ -317,7 +333,8 @@ static int find_kernel(lua_State *L) {
 
 /* mod:names() */
 static int names_of(lua_State *L) {
-    const lm_user_module *m = check_module(L);
+    lm_call k;
+    const lm_user_module *m = check_module(&k, L, "names")->m;
     lua_newtable(L);
     for (int i = 0; i < lm_user_count(m); i++) {
         lua_pushstring(L, lm_user_at(m, i)->name);
@@ -328,19 +345,21 @@ static int names_of(lua_State *L) {
 
 /* mod:ptx() */
 static int ptx_of(lua_State *L) {
-    lua_pushstring(L, lm_user_ptx(check_module(L)));
+    lm_call k;
+    lua_pushstring(L, lm_user_ptx(check_module(&k, L, "ptx")->m));
     return 1;
 }
 
 /* mod:log(): what the compiler said, or nil */
 static int log_of(lua_State *L) {
-    module_box *box = luaL_checkudata(L, 1, MODULE);
-    lua_pushstring(L, box->log); /* nil for NULL */
+    lm_call k;
+    lua_pushstring(L, check_module(&k, L, "log")->log); /* nil for NULL */
     return 1;
 }
 
 static int module_text(lua_State *L) {
-    const lm_user_module *m = check_module(L);
+    lm_call k;
+    const lm_user_module *m = check_module(&k, L, "tostring")->m;
     int n = lm_user_count(m);
     lua_pushfstring(L, "CUDA module[%s: %d kernel%s]", lm_user_device(m)->name, n,
                     n == 1 ? "" : "s");

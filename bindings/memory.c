@@ -221,7 +221,8 @@ static int64_t share_of(lm_call *k, lm_device *d, double share) {
     if (!(share > 0)) lm_bad(k, 1, "a share above 0 or a number of bytes expected");
     if (!d->ops->memory_info || !d->ops->memory_info(d, &unused, &total))
         lm_bad(k, 1, "the memory of %s is not known: a number of bytes expected", d->name);
-    return (int64_t)((double)total * share);
+    int64_t n = (int64_t)((double)total * share);
+    return n > 0 ? n : 1; /* 0 would be no limit */
 }
 
 /* bytes or a share (0 or nil: no limit) [, device] */

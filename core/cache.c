@@ -373,6 +373,11 @@ bool lm_cache_record_stream(lm_storage *st, lm_device *by, void *stream) {
     return true;
 }
 
+/* What the backend can do without. */
+static void trim_device(lm_cache *c, bool short_of) {
+    if (c->device->ops->trim) c->device->ops->trim(c->device, short_of);
+}
+
 /* Segments that hold nothing. */
 static void flush(lm_cache *c) {
     lm_slab_trim(c);
@@ -433,6 +438,8 @@ block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last) {
         lm_note(c, LUMA_MEMORY_RETRY, NULL, size, stream);
         wait_events(c);
         b = fit(c, size, set, stream);
+        if (!b) trim_device(c, true);
+        if (!b) b = fit(c, size, set, stream);
         if (!b) flush(c);
         if (!b) b = segment_new(c, size, pool, set, stream, false);
         if (!b) b = segment_new(c, size, pool, set, stream, true);
@@ -603,6 +610,7 @@ void lm_cache_release(lm_storage *st) {
 }
 
 void lm_cache_empty(lm_cache *c) {
+    trim_device(c, false);
     wait_events(c);
     flush(c);
 }

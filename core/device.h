@@ -108,6 +108,9 @@ typedef struct {
     void (*close)(lm_device *d);
     /* Releases the storages that the backend keeps; before the cache closes. (optional) */
     void (*settle)(lm_device *d);
+    /* Releases those that it can do without; before the cache is emptied. short_of: for lack of
+    ** memory, so that they are not asked for again at once. (optional) */
+    void (*trim)(lm_device *d, bool short_of);
     /* Why the last raw_alloc failed, when it was not for lack of memory; else NULL. NULL: never. */
     const char *(*raw_problem)(lm_device *d);
     /* One number as an element of dtype, as casts do (rounds, saturates, wraps), and back. Host

@@ -48,6 +48,33 @@ describe("a device of 64 MB:", function()
       "heap = {} for i = 1, 200000 do heap[i] = {i} end", "3 << 20")))
   end)
 
+  it("products take no memory that others need", function()
+    local output = script [[
+      local cuda = {device = "cuda"}
+      local function products(n)
+        local x = luma.ones(8, 8, cuda)
+        for _ = 1, n do x = x:matmul(x) / 8 end
+        assert(x:sum():item() == 64 and luma.cuda.stats().products_own == 0)
+      end
+      products(3)
+      print(luma.memory "cuda".allocated >> 20)    -- the workspace of cuBLAS
+      local keep = luma.empty(14 << 20, cuda)      -- 56 MB: in its place
+      products(3)
+      keep = nil
+      for _ = 1, 20 do luma.empty(10 << 20, cuda) products(2) end
+      collectgarbage()
+      local m = luma.memory "cuda"
+      print(m.ooms, m.allocated >> 20)
+      products(1100)                               -- long after there is room again
+      print(luma.memory "cuda".allocated >> 20)
+      collectgarbage()
+      luma.empty_cache "cuda"
+      print(luma.memory "cuda".reserved == 0, luma.cuda.stats().reports)
+      products(1)
+      print(luma.memory "cuda".allocated >> 20)]]
+    assert.equal("32\n0\t0\n32\ntrue\t0\n32\n", output)
+  end)
+
   it("an operation of many steps gets its memory too", function()
     assert.equal("64\tfine\n", script [[
       local keep = luma.empty(10 << 20, {device = "cuda"})
@@ -101,8 +128,10 @@ describe("a device of 64 MB:", function()
       luma.set_memory_limit(24 << 20, "cuda")
       print(luma.memory "cuda".reserved <= 24 << 20, pcall(luma.empty, 2 << 20, cuda))
       luma.set_memory_limit(0, "cuda")
-      print((pcall(luma.empty, 8 << 20, cuda)))]]
-    assert.matches("^32\n.*, limit 32%.00 MiB\ntrue\tfalse\t.*out of memory.*\ntrue\n$", output)
+      print((pcall(luma.empty, 8 << 20, cuda)))
+      luma.set_memory_limit(1e-300, "cuda")
+      print(luma.memory "cuda".limit)]]
+    assert.matches("^32\n.*, limit 32%.00 MiB\ntrue\tfalse\t.*out of memory.*\ntrue\n1\n$", output)
   end)
 
   it("every size of block, until it is full, and again", function()

@@ -153,10 +153,10 @@ describe("luma.cuda.module", function()
       end
       refused(1, 4294967296, "4294967296 does not fit into an integer of 4 bytes")
       refused(1, 2.5, "2.5 has no integer representation")
-      refused(1, luma.cuda.f32(1), "the kernel takes an integer of 4 bytes here")
+      refused(1, luma.cuda.f32(1), "the kernel takes an integer of 4 bytes here, not f32")
       refused(1, x, "the kernel takes an integer of 4 bytes here, not a tensor")
       refused(1, "7", "not a string")
-      refused(2, luma.cuda.f64(1), "the kernel takes a float of 4 bytes here")
+      refused(2, luma.cuda.f64(1), "the kernel takes a float of 4 bytes here, not f64")
       refused(2, true, "not a boolean")
       refused(2, x, "not a tensor")
       refused(5, luma.cuda.f32(1), "the kernel takes a float of 8 bytes here")
@@ -198,8 +198,8 @@ describe("luma.cuda.module", function()
       local function shaped(options, text)
         raises(text, kinds.launch, kinds, options, table.unpack(good))
       end
-      shaped({block = 1}, "there is no option 'grid'")
-      shaped({grid = 1}, "there is no option 'block'")
+      shaped({block = 1}, "option 'grid' is needed")
+      shaped({grid = 1}, "option 'block' is needed")
       shaped({grid = 1, block = {1, 2, 3, 4}}, "one to three integers expected, got 4")
       shaped({grid = 1.5, block = 1}, "option 'grid'")
       shaped({grid = -1, block = 1}, "option 'grid': -1 blocks along dim 1, 0 to 2147483647 can be")
@@ -217,6 +217,7 @@ describe("luma.cuda.module", function()
     raises("does not fit into an integer of 4 bytes", luma.cuda.i32, 1 << 31)
     raises("integer expected, got string", luma.cuda.u64, "1")
     raises("number expected, got boolean", luma.cuda.f32, true)
+    raises("integer expected, got no value", luma.cuda.i8)
     luma.cuda.u64(-1) -- all bits
   end)
 
@@ -225,12 +226,46 @@ describe("luma.cuda.module", function()
     raises("zero byte", luma.cuda.module, FILL .. "\0", {device = D})
     raises("the module has no kernel", luma.cuda.module, HEADER, {device = D})
     raises("[1]: string expected", luma.cuda.module, FILL, {device = D, options = {1}})
+    raises("a kernel of the module has no name", luma.cuda.module, HEADER .. ".entry (", {device = D})
+    for _, size in ipairs {"4294967300", "99999999999999999999", "0", "-4"} do
+      raises("the parameters of kernel 'k' cannot be read", luma.cuda.module,
+        HEADER .. (".entry k(.param .b8 a[%s]) { ret; }"):format(size), {device = D})
+    end
     raises("cpu", luma.cuda.module, FILL, {device = "cpu"})
     raises("cuda:99", luma.cuda.module, FILL, {device = "cuda:99"})
     if emulated then
       raises("the emulated device has no compiler", luma.cuda.module, "__global__ void f() {}",
         {device = D})
     end
+  end)
+
+  it("says what its methods belong to, also after the end", function()
+    local seen = {}
+    local function call(f, ...) seen[#seen + 1] = select(2, pcall(f, ...)) end
+    local m = luma.cuda.module(KINDS .. "// methods", {device = D})
+    local kernel, names, find = m:kernel "nothing", m.names, m.kernel
+    call(kernel.launch, 5)
+    call(names)
+    call(find, kernel, "nothing")
+    -- the module is younger, so that it is closed before this finalizer runs
+    local owner = setmetatable({}, {__gc = function(self)
+      call(self.kernel.launch, self.kernel, {grid = 1, block = 1})
+      call(tostring, self.kernel)
+      call(names, self.module)
+      call(find, self.module, "nothing")
+    end})
+    owner.module = luma.cuda.module(KINDS .. "// owned", {device = D})
+    owner.kernel = owner.module:kernel "nothing"
+    owner = nil -- luacheck: ignore
+    collectgarbage()
+    collectgarbage()
+    assert.same({
+      "bad argument #1 to 'launch' (kernel expected, got number)",
+      "bad argument #1 to 'names' (module expected, got no value)",
+      "bad argument #1 to 'kernel' (module expected, got luma.cuda.kernel)",
+      "launch: the module is closed", "tostring: the module is closed",
+      "names: the module is closed", "kernel: the module is closed",
+    }, seen)
   end)
 
   it("unloads what is collected", function()

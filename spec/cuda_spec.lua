@@ -28,6 +28,14 @@ describe("without a driver", function()
     end
   end)
 
+  it("a device that cannot run luma's kernels is none", function()
+    local output = program.shell("LUMA_CUDA=emulate LUMA_EMU_CC=70 $LUMA -e " .. program.quote [[
+      print(luma.cuda.is_available())
+      print(pcall(luma.zeros, 2, {device = "cuda"}))]])
+    assert.equal("false\tno CUDA device (cuda:0 has compute capability 7.0: at least 7.5 is needed)\n" ..
+      "false\tzeros: cuda:0 has compute capability 7.0: at least 7.5 is needed\n", output)
+  end)
+
   it("a library that is no driver is named", function()
     local output = program.shell("LUMA_LIBCUDA=/nowhere/libcuda.so $LUMA -e " ..
       program.quote "print(luma.cuda.is_available())")
@@ -89,6 +97,7 @@ describe("luma.cuda", function()
     check.raises("no device 'cuda:77'", luma.cuda.memory, 77)
     check.raises("device expected, got table", luma.cuda.stats, {})
     check.raises("no integer representation", luma.cuda.name, 0.5)
+    check.raises("bad argument #1 to 'set_device' (device expected, got no value)", luma.cuda.set_device)
   end)
 
   it("has a current device, which 'cuda' means", function()

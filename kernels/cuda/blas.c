@@ -7,16 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Workspace as NVIDIA recommends it for compute capability 9 on and for the others. */
+/* Workspace as NVIDIA recommends it for compute capability 9 on and for the others; and enough for
+** every product to work (documented: 16 KB), for so many of them after memory was short. */
 #define WORKSPACE_90 ((size_t)32 << 20)
 #define WORKSPACE ((size_t)4 << 20)
+#define LEAST_WORKSPACE ((size_t)64 << 10)
+#define SPARING 1000
 /* Sizes are int in cuBLAS. */
 #define MOST ((int64_t)1 << 30)
 
 struct lm_blas {
     const lm_cublas *api;
     cublasHandle_t handle;
-    lm_storage *workspace;
+    lm_storage *workspace; /* from the cache; NULL: not asked for yet, or given back */
+    int sparing;           /* products that do with the least */
     cublasMath_t mode;
     int64_t most; /* of a size or leading dimension in one call */
 };
@@ -278,12 +282,45 @@ static luma_status set_up(luma_state *S, lm_cuda *c, lm_blas *blas) {
         status = api->cublasCreate_v2(&blas->handle);
     }
     LM_TRY(fail(S, c, status, "cublasCreate"));
-    LM_TRY(fail(S, c, api->cublasSetStream_v2(blas->handle, c->stream), "cublasSetStream"));
-    if (!api->cublasSetWorkspace_v2) return LUMA_OK;
-    const size_t nbytes = c->capability >= 90 ? WORKSPACE_90 : WORKSPACE;
-    LM_TRY(lm_storage_new(S, c->device, nbytes, &blas->workspace));
-    return fail(S, c, api->cublasSetWorkspace_v2(blas->handle, blas->workspace->data, nbytes),
-                "cublasSetWorkspace");
+    return fail(S, c, api->cublasSetStream_v2(blas->handle, c->stream), "cublasSetStream");
+}
+
+/* Only where there is room for it, without a limit or a cache being emptied for it. */
+static lm_storage *take_if_free(lm_device *d, size_t nbytes) {
+    lm_storage *st = lm_cache_storage(d, nbytes, false);
+    if (st) d->live += (int64_t)nbytes;
+    lm_cache_problem(d->cache);
+    return st;
+}
+
+static luma_status provide_workspace(luma_state *S, lm_cuda *c) {
+    lm_blas *blas = c->blas;
+    const size_t whole = c->capability >= 90 ? WORKSPACE_90 : WORKSPACE;
+    const size_t have = blas->workspace ? blas->workspace->nbytes : 0;
+    if (!blas->api->cublasSetWorkspace_v2) return LUMA_OK;
+    if (blas->sparing > 0) blas->sparing--;
+    if (have == whole || (have && blas->sparing > 0)) return LUMA_OK;
+    lm_storage *st = blas->sparing > 0 ? NULL : take_if_free(c->device, whole);
+    if (!st) {
+        if (blas->sparing == 0) blas->sparing = SPARING;
+        if (have) return LUMA_OK;
+        LM_TRY(lm_storage_new(S, c->device, LEAST_WORKSPACE, &st));
+    }
+    luma_status status =
+        fail(S, c, blas->api->cublasSetWorkspace_v2(blas->handle, st->data, st->nbytes),
+             "cublasSetWorkspace");
+    lm_storage_release(status == LUMA_OK ? blas->workspace : st);
+    if (status == LUMA_OK) blas->workspace = st;
+    return status;
+}
+
+/* The handle still names it: before the next product comes another one. */
+void lm_blas_trim(lm_cuda *c, bool short_of) {
+    lm_blas *blas = c->blas;
+    if (!blas || !blas->workspace) return;
+    lm_storage_release(blas->workspace);
+    blas->workspace = NULL;
+    if (short_of) blas->sparing = SPARING;
 }
 
 static void tear_down(lm_blas *blas, bool usable) {
@@ -325,6 +362,7 @@ void lm_blas_limit(lm_cuda *c, int64_t most) {
 luma_status lm_blas_multiply(luma_state *S, lm_cuda *c, const lm_product *p, bool *done) {
     lm_blas *blas = c->blas;
     calls w;
+    LM_TRY(provide_workspace(S, c));
     plan_calls(&w, p, blas->most);
     cublasMath_t mode = plan_sums(&w, S->cuda_allow);
     if (mode != blas->mode) {

@@ -29,9 +29,11 @@ bool lm_blas_writes_c(const lm_product *p);
 /* Whether the sums of k come to c in pieces, which it must hold unrounded. */
 bool lm_blas_adds_to_c(const lm_cuda *c, const lm_product *p);
 
-/* Opens cuBLAS for the device at the first call: a handle on its stream, with workspace from its
-** cache. *ready is false where there is no cuBLAS, or none for the dtype. */
+/* Opens cuBLAS for the device at the first call: a handle on its stream. *ready is false where there
+** is no cuBLAS, or none for the dtype. */
 luma_status lm_blas_open(luma_state *S, lm_cuda *c, luma_dtype dtype, bool *ready);
+/* Gives back the workspace; short_of: the next products do with the least that cuBLAS needs. */
+void lm_blas_trim(lm_cuda *c, bool short_of);
 /* usable: the context is current and takes calls. */
 void lm_blas_close(lm_cuda *c, bool usable);
 /* For tests: what a size or leading dimension of one call may be. */

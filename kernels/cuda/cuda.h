@@ -88,6 +88,9 @@ bool lm_cuda_push(lm_cuda *c);
 ** An error that spoils the context is kept: lm_cuda_enter gives it from then on. */
 luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char *what);
 
+/* Whether the device can run luma's kernels, or why not. (device.c) */
+bool lm_cuda_suits(const lm_cuda *c, char *why, size_t size);
+
 /* Loads PTX, whose line .version is lowered in place where the driver is older; the driver's log is
 ** in the message, which calls it `name`. Between enter and leave. (module.c) */
 luma_status lm_cuda_load(luma_state *S, lm_cuda *c, char *text, const char *name, CUmodule *out);

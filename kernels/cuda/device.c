@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "blas.h"
+#include "cuda/ptx.h"
 
 #define LEAST_CAPABILITY 75 /* of the PTX */
 
@@ -83,12 +84,25 @@ static luma_status open_parts(luma_state *S, lm_cuda *c) {
     return LUMA_OK;
 }
 
+bool lm_cuda_suits(const lm_cuda *c, char *why, size_t size) {
+    if (c->capability < LEAST_CAPABILITY) {
+        snprintf(why, size, "%s has compute capability %d.%d: at least %d.%d is needed", c->name,
+                 c->capability / 10, c->capability % 10, LEAST_CAPABILITY / 10,
+                 LEAST_CAPABILITY % 10);
+        return false;
+    }
+    if (lm_ptx_embedded() || c->driver->emulated) return true;
+    snprintf(
+        why, size,
+        "%s: this build has no kernels for CUDA devices: build luma with -DLUMA_CUDA_PTX=ON, for "
+        "which nvcc is needed",
+        c->name);
+    return false;
+}
+
 static luma_status make_ready(luma_state *S, lm_cuda *c) {
-    if (c->capability < LEAST_CAPABILITY)
-        return lm_fail(S, LUMA_ERR_DEVICE, 0,
-                       "%s has compute capability %d.%d: at least %d.%d is needed", c->name,
-                       c->capability / 10, c->capability % 10, LEAST_CAPABILITY / 10,
-                       LEAST_CAPABILITY % 10);
+    char why[200];
+    if (!lm_cuda_suits(c, why, sizeof why)) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", why);
     LM_TRY(lm_modules_open(S, c, &c->modules));
     LM_TRY(lm_cuda_check(S, c, c->driver->cuCtxPushCurrent_v2(c->context), "cuCtxPushCurrent"));
     luma_status status = open_parts(S, c);
@@ -168,6 +182,10 @@ static void settle_device(lm_device *d) {
     bool usable = enter_quietly(c);
     lm_blas_close(c, usable);
     if (usable) lm_cuda_leave(c);
+}
+
+static void trim_device(lm_device *d, bool short_of) {
+    lm_blas_trim(lm_cuda_of(d), short_of);
 }
 
 /* ---- raw memory ---- */
@@ -257,7 +275,8 @@ luma_status lm_cuda_register(luma_state *S) {
     const lm_driver *driver = lm_driver_open(&why);
     if (!driver) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", why);
     if (lm_driver_forked)
-        return lm_fail(S, LUMA_ERR_DEVICE, 0, "no CUDA after a fork: it belongs to the parent");
+        return lm_fail(S, LUMA_ERR_DEVICE, 0,
+                       "no CUDA device (this process is a fork: CUDA belongs to its parent)");
     int count = 0;
     lm_cuda any = {.driver = driver, .name = "CUDA"};
     LM_TRY(lm_cuda_check(S, &any, driver->cuDeviceGetCount(&count), "cuDeviceGetCount"));
@@ -287,6 +306,7 @@ const lm_device_ops lm_cuda_ops = {
     .open = open_device,
     .close = close_device,
     .settle = settle_device,
+    .trim = trim_device,
     .upload = lm_cuda_upload,
     .download = lm_cuda_download,
     .send = lm_cuda_send,

@@ -6,13 +6,16 @@
 #include "cuda/ptx.h"
 #include "emulator/emulator.h"
 
-int lm_cuda_count(const char **why) {
-    const char *reason = NULL;
+static luma_status look_for_devices(luma_state *S) {
+    if (S->more_devices) return S->more_devices(S);
+    return lm_fail(S, LUMA_ERR_DEVICE, 0, "no CUDA device (the program that runs Lua has none)");
+}
+
+int lm_cuda_count(luma_state *S) {
     int n = 0;
-    const lm_driver *driver = lm_driver_open(&reason);
-    if (driver && driver->cuDeviceGetCount(&n) != CUDA_SUCCESS) n = 0;
-    if (n == 0 && !reason) reason = "no CUDA device";
-    if (why) *why = n > 0 ? NULL : reason;
+    if (look_for_devices(S) != LUMA_OK) return 0;
+    for (int i = 0; i < S->ndevices; i++)
+        n += S->devices[i]->ops == &lm_cuda_ops;
     return n;
 }
 
@@ -29,6 +32,16 @@ void lm_cuda_libraries(lm_cuda_library_fn *f, void *ctx) {
 
 bool lm_cuda_has_ptx(void) {
     return lm_ptx_embedded();
+}
+
+luma_status lm_cuda_available(luma_state *S) {
+    char why[200];
+    LM_TRY(look_for_devices(S));
+    const lm_device *d = S->current_device;
+    for (int i = 0; i < S->ndevices && !d; i++)
+        if (S->devices[i]->ops == &lm_cuda_ops) d = S->devices[i];
+    if (lm_cuda_suits(lm_cuda_of(d), why, sizeof why)) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_DEVICE, 0, "no CUDA device (%s)", why);
 }
 
 luma_status lm_cuda_describe(luma_state *S, lm_device *d, lm_cuda_facts *out) {

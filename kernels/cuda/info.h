@@ -9,8 +9,11 @@
 ** Called at the first need of one, not when a state opens (luma_state.more_devices). (device.c) */
 luma_status lm_cuda_register(luma_state *S);
 
-/* How many devices there are; 0: *why says why, in text that lives as long as the process. */
-int lm_cuda_count(const char **why);
+/* How many devices the state may use; 0: its message says why there is none. */
+int lm_cuda_count(luma_state *S);
+/* Whether the current one of them suits luma's kernels, without making it ready; the error begins
+** with "no CUDA". */
+luma_status lm_cuda_available(luma_state *S);
 
 /* Is there a driver's library, or an emulated device? Nothing is started. Else *why as above. */
 bool lm_cuda_driver_there(const char **why);

@@ -141,11 +141,6 @@ luma_status lm_cuda_load(luma_state *S, lm_cuda *c, char *text, const char *name
 static luma_status load(luma_state *S, lm_cuda *c, const char *name, module *m) {
     if (m->handle) return LUMA_OK;
     if (m->why) return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s", m->why);
-    if (!lm_ptx_embedded() && !c->driver->emulated)
-        return lm_fail(S, LUMA_ERR_DEVICE, 0,
-                       "%s: this build has no kernels for CUDA devices: build luma with "
-                       "-DLUMA_CUDA_PTX=ON, for which nvcc is needed",
-                       c->name);
     char *text = lm_ptx_text(name), quoted[64];
     if (!text) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
     load_log log;

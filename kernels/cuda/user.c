@@ -71,7 +71,9 @@ static bool read_parameter(const char *p, const char *end, lm_user_param *out) {
     memset(out, 0, sizeof *out);
     for (; p < end; p++) {
         if (*p == '[' && typed) {
-            out->size *= (uint32_t)strtoul(p + 1, NULL, 10);
+            unsigned long n = strtoul(p + 1, NULL, 10);
+            if (n > LM_USER_PARAMETER) return false;
+            out->size *= (uint32_t)n;
             out->kind = LM_USER_BYTES;
         }
         if (*p != '.') continue;
@@ -104,6 +106,7 @@ static luma_status read_entry(luma_state *S, lm_user_module *m, const char *p) {
     p = skip(p);
     while (in_word(p[n]))
         n++;
+    if (n == 0) return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "a kernel of the module has no name");
     entry *more = realloc(m->entries, (size_t)(m->n + 1) * sizeof *more);
     char *name = strndup(p, n);
     if (more) m->entries = more;

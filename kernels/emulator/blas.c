@@ -14,7 +14,14 @@ struct cublasContext {
     CUcontext context;
     CUstream stream;
     cublasMath_t mode;
+    uint64_t workspace; /* 0: the library's own */
+    size_t workspace_bytes;
 };
+
+/* documented: less than this may not be enough */
+#define LEAST_WORKSPACE (16u << 10)
+/* Of its first bytes, which every product overwrites. */
+#define USED_WORKSPACE (64u << 10)
 
 /* A failed call of one of these functions. */
 #define ENTER_BLAS                                                                                 \
@@ -64,6 +71,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (!lm_emu_stream_of(stream, handle->context)) return CUBLAS_STATUS_INVALID_VALUE;
     handle->stream = stream;
+    handle->workspace = 0; /* documented: as it was created */
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -75,6 +83,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, siz
     uint64_t p = (uint64_t)(uintptr_t)workspace;
     if (p % 256 || !lm_emu_range(handle->context->device, p, nbytes, "cublasSetWorkspace"))
         return CUBLAS_STATUS_INVALID_VALUE;
+    handle->workspace = p;
+    handle->workspace_bytes = nbytes;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -106,6 +116,8 @@ typedef struct {
     int m, n, k, batch;
     sum_kind sum;
     double alpha, beta;
+    uint64_t workspace;
+    size_t workspace_bytes;
 } product;
 
 static int element_size(cudaDataType type) {
@@ -245,8 +257,24 @@ static void multiply(const product *g, int batch, const double *a, const double 
     }
 }
 
+/* It must still be there, and nobody else's. */
+static bool use_workspace(const product *g) {
+    static const char what[] = "workspace of the product";
+    size_t used = g->workspace_bytes < USED_WORKSPACE ? g->workspace_bytes : USED_WORKSPACE;
+    if (!g->workspace) return true;
+    if (!lm_emu_range(lm_emu_active, g->workspace, g->workspace_bytes, what)) {
+        lm_emu_fault(CUDA_ERROR_ILLEGAL_ADDRESS);
+        return false;
+    }
+    lm_emu_check_usable(g->workspace, used, what);
+    memset(lm_emu_alias(g->workspace), 0xA5, used);
+    lm_emu_mark_written(g->workspace, used);
+    return true;
+}
+
 static void run_product(void *blob) {
     const product *g = blob;
+    if (!use_workspace(g)) return;
     if (g->k > 0 && (!check_extent(&g->a, g->batch) || !check_extent(&g->b, g->batch))) return;
     if (!check_extent(&g->c, g->batch)) return;
     if (g->k > 0) {
@@ -369,6 +397,9 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     g.alpha = read_scale(compute, alpha);
     g.beta = read_scale(compute, beta);
     g.sum = sum_of(compute, Atype, handle->mode);
+    g.workspace = handle->workspace;
+    g.workspace_bytes = handle->workspace_bytes;
+    if (g.workspace && g.workspace_bytes < LEAST_WORKSPACE) return CUBLAS_STATUS_ALLOC_FAILED;
     if (lm_emu_cfg.stub) return CUBLAS_STATUS_SUCCESS;
     product *blob = malloc(sizeof *blob);
     if (!blob) return CUBLAS_STATUS_ALLOC_FAILED;

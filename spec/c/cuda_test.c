@@ -313,6 +313,9 @@ static int after_fork(const char *text, long n) {
         CHECK(raises(L, "luma.ones(4, {device = 'cuda'})", text));
         CHECK(raises(L, "luma.sum(x)", text));
         CHECK(raises(L, "luma.cuda.synchronize()", text));
+        CHECK(raises(L, "assert(luma.cuda.is_available())",
+                     "no CUDA device (this process is a fork"));
+        CHECK(works(L, "assert(luma.cuda.device_count() == 0)"));
         CHECK(works(L, "assert(luma.ones(4):sum():item() == 4)"));
         CHECK(works(L, "x = nil collectgarbage()"));
         lua_close(L);

@@ -462,10 +462,34 @@ static void products(void) {
     GIVES(cu.cublasSetWorkspace_v2(h, address(out) + 1, 4), CUBLAS_STATUS_INVALID_VALUE);
     CUdeviceptr workspace = device_new(1024);
     GIVES(cu.cublasSetWorkspace_v2(h, address(workspace), 4096), 0);
+    GIVES(product(h, CUBLAS_COMPUTE_32F, CUDA_R_32F, x, y, CUDA_R_32F, out, &one, &zero),
+          CUBLAS_STATUS_ALLOC_FAILED);
+    workspace = device_new(16 << 10);
+    GIVES(cu.cublasSetWorkspace_v2(h, address(workspace), 64 << 10), 0);
+    GIVES(product(h, CUBLAS_COMPUTE_32F, CUDA_R_32F, x, y, CUDA_R_32F, out, &one, &zero), 0);
+    download(back, workspace + 128, 1);
+    CHECK(memcmp(back, "\xA5\xA5\xA5\xA5", 4) == 0); /* used */
+    must(cu.cublasSetStream_v2(h, stream));          /* the library's own again */
+    GIVES(product(h, CUBLAS_COMPUTE_32F, CUDA_R_32F, x, y, CUDA_R_32F, out, &one, &zero), 0);
     GIVES(cu.cublasSetMathMode(h, 77), CUBLAS_STATUS_INVALID_VALUE);
     GIVES(cu.cublasSetMathMode(h, CUBLAS_TF32_TENSOR_OP_MATH), 0);
     GIVES(cu.cublasDestroy_v2(h), 0);
     CHECK(figures().others == 0);
+}
+
+/* A product whose workspace was freed spoils the context. */
+static void product_workspace(void) {
+    float one = 1, zero = 0;
+    cublasHandle_t h;
+    open_device();
+    must(cu.cublasCreate_v2(&h));
+    must(cu.cublasSetStream_v2(h, stream));
+    CUdeviceptr x = device_series(4), out = device_new(4), workspace = device_new(16 << 10);
+    must(cu.cublasSetWorkspace_v2(h, address(workspace), 64 << 10));
+    must(cu.cuMemFree_v2(workspace));
+    GIVES(product(h, CUBLAS_COMPUTE_32F, CUDA_R_32F, x, x, CUDA_R_32F, out, &one, &zero), 0);
+    GIVES(cu.cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK(strstr(cu.last_report(), "workspace of the product"));
 }
 
 /* One column of small numbers in float16: sums in float32 keep what sums in float16 lose. */
@@ -639,6 +663,7 @@ static const struct {
     {"bad_image", bad_image, "LUMA_EMU_PTX=7.0 LUMA_EMU_CC=86", false},
     {"entries", entries, "", false},
     {"products", products, "", false},
+    {"product_workspace", product_workspace, "", true},
     {"product_halves", product_halves, "", false},
     {"product_batches", product_batches, "", false},
     {"random_words", random_words, "", false},
