@@ -211,7 +211,11 @@ static editor_status edit(void) {
     while (!line_done) {
         struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
         int ready = ppoll(&input, 1, NULL, &before);
-        if (ready > 0) {
+        if (ready > 0) { /* Ctrl-C that came before this key */
+            sigprocmask(SIG_SETMASK, &before, NULL);
+            sigprocmask(SIG_BLOCK, &held, NULL);
+        }
+        if (ready > 0 && !interrupt_seen()) {
             rl.rl_callback_read_char();
         } else if (ready < 0 && errno != EINTR) {
             rl.rl_callback_handler_remove();
