@@ -74,7 +74,8 @@ describe("luma.image", function()
         fails("uint8, bool or float expected, got int64", luma.image.save, path,
             luma.zeros({2, 2}, {dtype = "int64"}))
         fails("tensor expected, got string", luma.image.save, path, "x")
-        fails("unknown option 'colour'", luma.image.load, path, {colour = 1})
+        fails("unknown option 'colour'; there are channels, device, dtype, layout", luma.image.load, path,
+            {colour = 1})
         fails("channels: .* got red", luma.image.load, path, {channels = "red"})
         fails("cannot be a PNG file", luma.image.save, path, luma.zeros(0, 2))
         fails("No such file", luma.image.load, path .. ".none")

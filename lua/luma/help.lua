@@ -1,7 +1,7 @@
 -- help.lua -- luma.help: what the registry of operations says, as text. Layer: lua, on the public
 -- module.
-local luma, part, tensor_meta = ...
-local nearest = part("nearest", tensor_meta.name_cost)
+local luma, part = ...
+local nearest = part("nearest")
 
 local KINDS = { -- rows of the registry in the order they are listed
     {"make", "construction"}, {"unary", "of one tensor"}, {"unary_p", "with numbers"},

@@ -1,5 +1,6 @@
 -- image.lua -- luma.image: pictures as tensors, PNG files. Layer: lua, on the public module.
-local luma, _, png = ...
+local luma, part, png = ...
+local unknown = part("options")
 
 local M = {}
 
@@ -28,7 +29,7 @@ local function read_options(options, argument, name, allowed)
         bad(3, argument, name, "table of options expected, got %s", type(options))
     end
     for key in pairs(options) do
-        if not allowed[key] then bad(3, argument, name, "unknown option '%s'", tostring(key)) end
+        if not allowed[key] then bad(3, argument, name, "%s", unknown(key, allowed)) end
     end
     if options.channels ~= nil and not FORMATS[options.channels] then
         bad(3, argument, name, "channels: gray, gray_alpha, rgb, rgba, bgr or bgra expected, got %s",

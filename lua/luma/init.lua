@@ -5,7 +5,7 @@ local luma, tensor_meta, load = ...
 local parts = {}
 local part
 function part(name, own)
-    parts[name] = parts[name] or load(name)(luma, part, own)
+    parts[name] = parts[name] or load(name)(luma, part, own or tensor_meta)
     return parts[name]
 end
 
@@ -18,10 +18,10 @@ function luma.show(v) return part("print").show(v) end
 function luma.set_print(options) return part("print").set_print(options) end
 
 -- Text about an operation, given by name or as the function; without argument, what there is.
-function luma.help(what) return part("help", tensor_meta).help(what) end
+function luma.help(what) return part("help").help(what) end
 
 -- One line for each operation whose name or sentence has all the words.
-function luma.help_search(words) return part("help", tensor_meta).search(words) end
+function luma.help_search(words) return part("help").search(words) end
 
 -- PNG files.
 local png = luma.image
@@ -39,11 +39,11 @@ luma.plot = setmetatable({}, {
 })
 
 -- What a function runs, with times; a function that hears of every operation.
-function luma.profile(...) return part("profile", tensor_meta).profile(...) end
-function luma.set_op_callback(f) return part("profile", tensor_meta).set_callback(f) end
+function luma.profile(...) return part("profile").profile(...) end
+function luma.set_op_callback(f) return part("profile").set_callback(f) end
 
 local log = os and os.getenv and os.getenv("LUMA_LOG")
 if log and log ~= "" and io and io.stderr then
     if log ~= "ops" then error("LUMA_LOG: 'ops' expected, got '" .. log .. "'", 0) end
-    part("profile", tensor_meta).log(io.stderr)
+    part("profile").log(io.stderr)
 end

@@ -1,5 +1,6 @@
 -- nearest.lua -- the names that a misspelt or shortened one may have meant. Layer: lua.
-local _, _, cost = ... -- how far two names are from each other; nil: too far (bindings/args.c)
+local _, _, tensor_meta = ...
+local cost = tensor_meta.name_cost -- of two names; nil: nobody means the one by the other
 
 -- At most three of the list, the nearest first.
 local function nearest(name, known)

@@ -1,7 +1,7 @@
 -- plot.lua -- luma.plot: lines, scatters, histograms, pictures and heat maps, in the terminal or as
 -- PNG files. Layer: lua, on the public module.
 local luma, part = ...
-local Canvas = part("canvas")
+local Canvas, unknown = part("canvas"), part("options")
 
 local COLOURS = {0x3b7dd8, 0xe0702c, 0x2f9e44, 0xc2255c, 0x845ef7, 0x0c8599, 0xa67c00, 0x868e96}
 local LETTERS = {"*", "+", "o", "x", "#", "@", "%", "="}
@@ -19,7 +19,8 @@ local OPTIONS = {width = "integer", height = "integer", title = "string", xlabel
 local STYLES = {colour = true, blocks = true, ascii = true}
 
 local function bad(name, argument, text, ...)
-    error(("bad argument #%d to 'plot.%s' (%s)"):format(argument, name, text:format(...)), 0)
+    local called = name == "line" and "plot" or "plot." .. name
+    error(("bad argument #%d to '%s' (%s)"):format(argument, called, text:format(...)), 0)
 end
 
 local function check_limits(name, at, key, v)
@@ -33,7 +34,7 @@ local function read_options(name, at, options)
     if options == nil then return {} end
     for key, v in pairs(options) do
         local kind = OPTIONS[key]
-        if not kind then bad(name, at, "unknown option '%s'", tostring(key)) end
+        if not kind then bad(name, at, "%s", unknown(key, OPTIONS)) end
         if (math.type(v) ~= kind and type(v) ~= kind) then
             bad(name, at, "option '%s': %s expected, got %s", key, kind, type(v))
         end
@@ -76,6 +77,7 @@ local function read_series(name, ...)
     end
     if n < 1 or n > 2 then bad(name, 1, "y, or x and y expected") end
     local y = args[n]
+    if y == nil then bad(name, n, "tensor or list of numbers expected, got nil") end
     local many = type(y) == "table" and (luma.is_tensor(y[1]) or type(y[1]) == "table")
     local x = n == 2 and list_of(name, 1, args[1])
     local series = {}

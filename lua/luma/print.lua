@@ -1,6 +1,6 @@
 -- print.lua -- tensors as text: braces that paste back into luma.tensor, aligned columns, then
 -- dtype, shape and device. Layer: lua, on the public module.
-local luma = ...
+local luma, part = ...
 
 local settings = {
     precision = 4,     -- significant digits to which every float can be read back
@@ -268,7 +268,7 @@ function M.set_print(options)
     for name, value in pairs(settings) do old[name], new[name] = value, value end
     for name, value in pairs(options) do
         if not LOWEST[name] then
-            bad(("unknown option '%s'"):format(tostring(name)))
+            bad(part("options")(name, LOWEST))
         elseif name == "width" and value == "auto" then
             new.width = value
         else

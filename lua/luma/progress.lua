@@ -1,5 +1,5 @@
 -- progress.lua -- luma.progress: how far a loop is. Layer: lua, on the public module.
-local luma = ...
+local luma, part = ...
 
 local REDRAW, LOG = 0.1, 10 -- seconds between two bars, between two lines in a log
 
@@ -65,6 +65,8 @@ local function finish(p)
 end
 local closing = {__close = finish}
 
+local OPTIONS = {label = true, total = true}
+
 local function read_options(options, level)
     if options == nil then return {} end
     if type(options) ~= "table" then
@@ -72,6 +74,9 @@ local function read_options(options, level)
             :format(type(options)), level + 1)
     end
     for key, value in pairs(options) do
+        if not OPTIONS[key] then
+            error(("bad argument #2 to 'progress' (%s)"):format(part("options")(key, OPTIONS)), level + 1)
+        end
         local good = key == "label" and type(value) == "string"
             or key == "total" and math.type(value) == "integer" and value >= 0
         if not good then

@@ -3,8 +3,8 @@
 -- Layer: repl.
 local prompt = ...
 local luma, G = prompt.luma, prompt.globals
-local name_cost = prompt.debug_getmetatable(luma.zeros(0, {device = "cpu"})).name_cost
-local nearest = prompt.host.file("nearest")(nil, nil, name_cost)
+local tensor_meta = prompt.debug_getmetatable(luma.zeros(0, {device = "cpu"}))
+local nearest = prompt.host.file("nearest")(luma, nil, tensor_meta)
 prompt.nearest = nearest
 
 local M = {}
