@@ -63,6 +63,7 @@ typedef struct lm_cuda {
     lm_blas *blas;    /* NULL until the first product */
     int entered;      /* depth of lm_cuda_enter */
     bool sync_always; /* LUMA_SYNC=1 */
+    int64_t narrow;   /* rows and writers up to which 32 bits count; the C tests lower it */
     bool has_problem; /* raw_alloc failed, and not for lack of memory */
     char problem[600];
     char lost[512]; /* the error that made the context unusable; "" while it is usable */

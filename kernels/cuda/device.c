@@ -251,6 +251,7 @@ static luma_status register_one(luma_state *S, const lm_driver *driver, int ordi
     const char *sync = getenv("LUMA_SYNC");
     c->driver = driver;
     c->ordinal = ordinal;
+    c->narrow = UINT32_MAX;
     c->sync_always = sync && strcmp(sync, "1") == 0;
     snprintf(c->name, sizeof c->name, "cuda:%d", ordinal);
     luma_status status = look_at(S, c);

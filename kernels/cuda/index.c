@@ -236,7 +236,8 @@ static size_t carve_claims(const job *j, lm_args_index *a, char *base) {
         while (a->nslots < 2 * writers)
             a->nslots *= 2;
     }
-    a->wide_writers = writers >= UINT32_MAX || a->nslots >= UINT32_MAX;
+    uint64_t most = (uint64_t)j->c->narrow;
+    a->wide_writers = writers >= most || a->nslots >= most;
     size_t size = a->wide_writers ? 8 : 4;
     a->slots = lm_carve(base, &end, writers * size);
     a->last = lm_carve(base, &end, (a->nslots + 1) / 2 * 2 * size);
@@ -334,7 +335,7 @@ static luma_status add_all(job *j) {
     luma_dtype dtype = j->w->plain.dtype;
     if (!lm_dtype_is_float(dtype) && j->size >= 4) return add_atomically(j);
     int bits = 64 - __builtin_clzll((uint64_t)j->places | 1);
-    lm_radix_kind kind = lm_radix_kind_of(bits, j->writers);
+    lm_radix_kind kind = lm_radix_kind_of(j->c, bits, j->writers);
     lm_args_radix r = {.n = j->writers, .rows = 1};
     lm_storage *memory;
     size_t nbytes = 0, end = 0;

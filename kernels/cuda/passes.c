@@ -6,8 +6,8 @@
 #define ALIGN 256
 #define SCAN_BLOCKS 512 /* tiles from which on a block scans their counts */
 
-lm_radix_kind lm_radix_kind_of(int key_bits, int64_t n) {
-    if (n >= INT64_C(1) << 32) return LM_RADIX_WIDE;
+lm_radix_kind lm_radix_kind_of(const lm_cuda *c, int key_bits, int64_t n) {
+    if (n > c->narrow) return LM_RADIX_WIDE;
     return key_bits <= 32 ? LM_RADIX_NARROW : LM_RADIX_LONG;
 }
 

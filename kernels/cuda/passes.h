@@ -7,7 +7,7 @@
 
 /* Keys of 4 bytes and positions of 4; 8 and 4; 8 and 8. */
 typedef enum { LM_RADIX_NARROW, LM_RADIX_LONG, LM_RADIX_WIDE } lm_radix_kind;
-lm_radix_kind lm_radix_kind_of(int key_bits, int64_t n);
+lm_radix_kind lm_radix_kind_of(const lm_cuda *c, int key_bits, int64_t n);
 size_t lm_radix_key_size(lm_radix_kind kind);
 size_t lm_radix_at_size(lm_radix_kind kind);
 /* Tiles of a row of n. */

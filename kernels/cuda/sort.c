@@ -201,7 +201,7 @@ static luma_status sort_long(const job *j) {
     lm_args_radix_rows a = {.sort = j->args, .bits = j->bits};
     lm_args_select select = {.k = a.sort.k <= a.sort.n / 4 ? a.sort.k : 0};
     lm_args_radix best;
-    lm_radix_kind kind = lm_radix_kind_of(j->bits, a.sort.n);
+    lm_radix_kind kind = lm_radix_kind_of(j->c, j->bits, a.sort.n);
     lm_storage *memory;
     int64_t bytes;
     if (!lm_mul_fits(a.sort.n, 64, &bytes))
