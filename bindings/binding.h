@@ -240,6 +240,7 @@ void lm_memory_open(lua_State *L, int module);
 void lm_files_open(lua_State *L, int module);
 void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda */
 void lm_image_open(lua_State *L, int module);
+void lm_dlpack_open(lua_State *L, int module, int methods);
 void lm_watch_open(lua_State *L, int meta);
 
 #endif

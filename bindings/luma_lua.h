@@ -20,7 +20,7 @@ enum {
     LUMA_LUA_NO_IO = 1,   /* files and pictures; text for a terminal goes to the host's function */
     LUMA_LUA_NO_CUDA = 2, /* devices other than the CPU; no driver is looked for */
     LUMA_LUA_NO_THREADS = 4,   /* operations run on the thread that calls them alone */
-    LUMA_LUA_NO_NATIVE = 8,    /* kernels of the script's own: luma.cuda.module */
+    LUMA_LUA_NO_NATIVE = 8,    /* kernels of the script's own: luma.cuda.module; DLPack */
     LUMA_LUA_NO_SETTINGS = 16, /* of the process and of memory: threads, limits, maps, failures */
     LUMA_LUA_CLOSED = 31       /* all of it */
 };

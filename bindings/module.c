@@ -169,6 +169,7 @@ static int open_module(lua_State *L) {
     lm_devices_open(L, module, methods);
     lm_files_open(L, module);
     lm_image_open(L, module);
+    lm_dlpack_open(L, module, methods);
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
     lm_watch_open(L, meta);

@@ -156,6 +156,26 @@ LUMA_API luma_status luma_full(luma_state *S, luma_tensor *out, int ndim, const 
 LUMA_API luma_status luma_wrap(luma_state *S, luma_tensor *out, void *data, size_t nbytes, int ndim,
                                const int64_t *shape, luma_dtype dtype, void (*deleter)(void *),
                                void *ctx);
+/* DLPack (https://dmlc.github.io/dlpack): tensors to and from other libraries, in one memory; the
+** structs are those of its dlpack.h, which a program includes where it looks inside. Memory is that
+** of the CPU or of CUDA devices; any strides.
+** to: *out holds one reference to x's storage. Whoever takes it calls its deleter, once: in any
+** thread, at any time, even after luma_close, which then leaves to the last of them what they use.
+** The work that was queued on x's device is done.
+** from: takes m, whose deleter is called when the last view of *out (LUMA_NEW before) is released and
+** what was queued on its device is done; what others queued there must be done before. On failure m
+** is the caller's as it was. A read-only tensor is copied. A tensor that luma gave out comes back as
+** it was; one that was taken is LUMA_ERR_ARGUMENT. LUMA_ERR_DTYPE, LUMA_ERR_DEVICE: luma has none like
+** it. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned; /* of versions 1.x */
+LUMA_API luma_status luma_to_dlpack(luma_state *S, struct DLManagedTensor **out,
+                                    const luma_tensor *x);
+LUMA_API luma_status luma_to_dlpack_versioned(luma_state *S, struct DLManagedTensorVersioned **out,
+                                              const luma_tensor *x);
+LUMA_API luma_status luma_from_dlpack(luma_state *S, luma_tensor *out, struct DLManagedTensor *m);
+LUMA_API luma_status luma_from_dlpack_versioned(luma_state *S, luma_tensor *out,
+                                                struct DLManagedTensorVersioned *m);
 /* Copies all elements in row-major order to or from host memory of exactly nbytes. */
 LUMA_API luma_status luma_read(luma_state *S, const luma_tensor *x, void *data, size_t nbytes);
 LUMA_API luma_status luma_write(luma_state *S, luma_tensor *x, const void *data, size_t nbytes);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cache.h"
+#include "dlpack.h"
 
 typedef struct {
     char text[32];
@@ -109,6 +110,7 @@ luma_status luma_set_memory_limit(luma_state *S, const char *device, size_t nbyt
 luma_status luma_empty_cache(luma_state *S, const char *device) {
     lm_device *d;
     LM_TRY(lm_device_find(S, device, &d));
+    if (S->exports) lm_exports_settle(S->exports);
     lm_cache_empty(d->cache);
     return LUMA_OK;
 }

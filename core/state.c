@@ -8,6 +8,7 @@
 
 #include "cache.h"
 #include "device.h"
+#include "dlpack.h"
 #include "pool.h"
 
 luma_state *lm_state_new(void) {
@@ -20,11 +21,26 @@ luma_state *lm_state_new(void) {
 
 void luma_close(luma_state *S) {
     if (!S) return;
+    if (S->exports) lm_exports_settle(S->exports);
     /* Streams of one device may still use memory of another. */
+    for (int i = 0; i < S->ndevices; i++)
+        lm_cache_empty(S->devices[i]->cache);
+    /* From here on the host is gone, whatever others hold. */
+    S->interrupt = NULL;
+    S->poll = NULL;
+    luma_set_memory_callback(S, NULL, NULL);
+    S->budget = NULL;
+    for (int i = 0; i < S->ndevices; i++)
+        lm_cache_set_budget(S->devices[i]->cache, NULL);
+    if (!S->exports || !lm_exports_close(S->exports)) lm_state_free(S);
+}
+
+void lm_state_free(luma_state *S) {
     for (int i = 0; i < S->ndevices; i++)
         lm_cache_empty(S->devices[i]->cache);
     for (int i = 0; i < S->ndevices; i++)
         lm_device_close(S, S->devices[i]);
+    lm_exports_free(S->exports);
     free(S);
 }
 

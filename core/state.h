@@ -50,8 +50,9 @@ struct luma_state {
     ** `lifted`, but that `again` allows an early failure. */
     int64_t fresh; /* bytes asked for since the host set it to 0 */
     bool collects, soft, early, lifted, again;
-    lm_budget *budget;      /* for all devices together; may be NULL */
-    luma_memory_fn *notify; /* of devices to come; may be NULL */
+    lm_budget *budget;          /* for all devices together; may be NULL */
+    struct lm_exports *exports; /* dlpack.h */
+    luma_memory_fn *notify;     /* of devices to come; may be NULL */
     void *notify_ctx;
     /* Test hook: when fail_after >= 0, it counts down at every allocation, and the one that finds 0
     ** fails; with fail_forever so do all that follow. */
@@ -61,6 +62,8 @@ struct luma_state {
 
 /* A state without devices, which luma_open (kernels/open.c) registers; NULL: no memory. */
 luma_state *lm_state_new(void);
+/* Ends it: for luma_close, and for the last who holds a tensor of a state that was closed. */
+void lm_state_free(luma_state *S);
 
 /* Every failure goes through here. Formats the message and returns `status`.
 ** argument: 1-based position in the C call after the outputs, 0 when none is to blame.

@@ -6,6 +6,7 @@
 
 #include "cache.h"
 #include "device.h"
+#include "dlpack.h"
 #include "memory.h"
 
 /* The failure injection of specs: true when this allocation is to fail. */
@@ -21,6 +22,7 @@ static bool fail_now(luma_state *S) {
 }
 
 luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_storage **out) {
+    if (S->exports && lm_exports_pending(S->exports)) lm_exports_settle(S->exports);
     if (device->live + (int64_t)nbytes > device->soft_limit && !S->lifted) {
         S->soft = true;
         return lm_memory_fail(S, device, nbytes);
