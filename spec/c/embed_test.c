@@ -75,6 +75,24 @@ static int takes_tensor(lua_State *L) {
     return 1;
 }
 
+/* What others hold of a state outlives it, and its limits. */
+static void test_outliving(void) {
+    luma_lua_limits limits = {.memory = (size_t)64 << 20};
+    lua_State *L = open_state();
+    struct DLManagedTensor *m = NULL;
+    luma_lua_limit(L, &limits);
+    CHECK(run(L, "x = luma.range(1, 1 << 16)"));
+    lua_getglobal(L, "x");
+    CHECK(luma_to_dlpack(luma_lua_state(L), &m, luma_check(L, -1)) == LUMA_OK);
+    lua_close(L);
+    luma_state *S = luma_open();
+    luma_tensor y = LUMA_NEW;
+    CHECK(luma_from_dlpack(S, &y, m) == LUMA_OK);
+    CHECK(((int64_t *)luma_data(&y))[65535] == 65536);
+    luma_release(S, &y);
+    luma_close(S);
+}
+
 static void test_checking(void) {
     lua_State *L = open_state();
     lua_register(L, "size", takes_tensor);
@@ -200,6 +218,7 @@ static void test_closing(void) {
 
 int main(void) {
     test_handing_over();
+    test_outliving();
     test_checking();
     test_two_states();
     test_opening_twice();
