@@ -195,6 +195,16 @@ describe("the luma program", function()
             (run({"-i"}, "1, 2\n1, luma.ones(1), nil\n")))
     end)
 
+    it("shows the expression behind the last semicolon", function()
+        assert.equal("1\nb;c\t2\n1\n2\n4\n",
+            (run({"-i"}, "x = 1; x\nx = 'b;c'; x, 2\nfor i = 1, 2 do print(i); x\n= 4 end\nx\nx = 5; x;\n")))
+    end)
+
+    it("tells of a name that was local to an earlier input", function()
+        local output = run({"-i"}, "local one, two = 1, 2\ntwo()\n")
+        assert.matches("\ntwo was local to its input: at the prompt, leave out 'local'\n", output)
+    end)
+
     it("shows tables, tensors in them on one line", function()
         assert.equal('{1, "a", t = Tensor[float32 2x3 cpu]}\n',
             (run({"-i"}, "{1, 'a', t = luma.zeros(2, 3)}\n")))

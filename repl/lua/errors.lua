@@ -95,8 +95,13 @@ end
 local function suggestion(message, line)
     local name = message:match("a nil value %(global '([%w_]+)'%)")
     if name then
+        for _, text in ipairs(prompt.inputs) do
+            if text:find("%f[%w_]local%f[^%w_][^=]*%f[%w_]" .. name .. "%f[^%w_]") then
+                return ("%s was local to its input: at the prompt, leave out 'local'"):format(name)
+            end
+        end
         if luma[name] ~= nil then return ("did you mean luma.%s?"):format(name) end
-        local near = nearest(name, names_of(G))[1]
+        local near = #name > 1 and nearest(name, names_of(G))[1]
         return near and ("did you mean %s?"):format(near)
     end
     name = message:match("a nil value %(field '([%w_]+)'%)")

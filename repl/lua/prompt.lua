@@ -109,6 +109,9 @@ local function compile(text, number)
     local unfinished = is_incomplete(message)
     f, message = load(text, name, "t")
     if f then return f end
+    local before, after = text:gsub(";%s*$", ""):match("^(.*;)(.*)$") -- "x = 1; x" shows x
+    local shown = after and after:find("%S") and load(before .. AS_VALUES .. after, name, "t")
+    if shown then return shown end
     return nil, message, unfinished or is_incomplete(message)
 end
 M.compile = compile
