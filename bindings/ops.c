@@ -251,8 +251,8 @@ static int push_tensors(call *c) {
     luma_status status;
     int most = c->info->gives == LM_GIVES_PAIR ? 2 : 1, tried = 0;
     make_room(c);
-    for (int i = 0; i < most && !c->out[0]; i++)
-        boxes[i] = lm_box_new(L, k->c);
+    for (int i = 0; i < most; i++)
+        if (!c->out[i]) boxes[i] = lm_box_new(L, k->c);
     do {
         luma_tensor outs[2];
         check_live(c);
@@ -262,8 +262,8 @@ static int push_tensors(call *c) {
             if (c->out[i]) outs[i] = *c->out[i];
         }
         status = lm_op_call(k->c->S, c->op, outs, &c->nouts, &c->value, c->args);
-        for (int i = 0; i < most && status == LUMA_OK && !c->out[0]; i++)
-            *boxes[i] = outs[i];
+        for (int i = 0; i < most && status == LUMA_OK; i++)
+            if (boxes[i]) *boxes[i] = outs[i];
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
     if (status != LUMA_OK) raise_failure(c, status);
     if (most == 2 && c->nouts == 1 && !c->out[0]) lua_pop(L, 1);
@@ -342,6 +342,8 @@ static void push_out(call *c) {
         int pair = lua_gettop(L);
         lua_rawgeti(L, pair, 1);
         lua_rawgeti(L, pair, 2);
+    } else if (c->nouts == 2) {
+        lua_insert(L, -2); /* before the positions, for which no tensor was given */
     }
 }
 

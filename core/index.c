@@ -121,9 +121,11 @@ static luma_tensor fixed_along(const luma_tensor *x, const lm_index *w, int dim)
 
 /* ---- reading ---------------------------------------------------------------------------------*/
 
-/* Runs a read walk that has everything but plain into *out, of ndim dims (0: the walk has one). */
-static luma_status read_into(luma_state *S, luma_tensor *out, lm_index *w, int ndim) {
-    const luma_tensor *inputs[LUMA_MAX_DIMS + 1] = {&w->indexed};
+/* Runs a read walk of x that has everything but plain into *out, of ndim dims (0: the walk has one). An
+** index may lead to any element of x, so out is apart from all of it. */
+static luma_status read_into(luma_state *S, luma_tensor *out, const luma_tensor *x, lm_index *w,
+                             int ndim) {
+    const luma_tensor *inputs[LUMA_MAX_DIMS + 1] = {x};
     for (int i = 0; i < w->n; i++)
         inputs[i + 1] = &w->parts[i].index;
     lm_result r;
@@ -153,7 +155,7 @@ luma_status luma_index_select(luma_state *S, luma_tensor *out, const luma_tensor
     walk_index(&w, 3, &own, d, 1, wide.layout.shape[d], wide.layout.stride[d]);
     w.indexed = fixed_along(&wide, &w, d);
     int ndim = x->layout.ndim ? x->layout.ndim : index->layout.ndim;
-    luma_status status = read_into(S, out, &w, ndim);
+    luma_status status = read_into(S, out, x, &w, ndim);
     luma_release(S, &own);
     return status;
 }
@@ -190,7 +192,7 @@ luma_status luma_gather(luma_state *S, luma_tensor *out, const luma_tensor *x, i
         walk_index(&w, 3, &own, 0, index->layout.ndim, wide.layout.shape[d], wide.layout.stride[d]);
     memcpy(p->stride, positions.layout.stride, sizeof p->stride);
     w.indexed = fixed_along(&wide, &w, d);
-    luma_status status = read_into(S, out, &w, x->layout.ndim);
+    luma_status status = read_into(S, out, x, &w, x->layout.ndim);
     luma_release(S, &own);
     return status;
 }
@@ -216,7 +218,7 @@ static luma_status read_flat(luma_state *S, luma_tensor *out, const luma_tensor 
     w.indexed.layout = lm_layout_contiguous(w.ndim, w.shape);
     memset(w.indexed.layout.stride, 0, sizeof w.indexed.layout.stride);
     w.indexed.layout.offset = x->layout.offset;
-    return read_into(S, out, &w, index->layout.ndim);
+    return read_into(S, out, x, &w, index->layout.ndim);
 }
 
 luma_status luma_take(luma_state *S, luma_tensor *out, const luma_tensor *x,
@@ -559,7 +561,7 @@ luma_status luma_index_get(luma_state *S, luma_tensor *out, const luma_tensor *x
     lm_index w;
     LM_TRY(indices_open(S, &ix, x, n, index));
     walk_indices(S, &w, LM_INDEX_READ, x, &ix);
-    luma_status status = read_into(S, out, &w, w.ndim);
+    luma_status status = read_into(S, out, x, &w, w.ndim);
     indices_close(S, &ix);
     return status;
 }
