@@ -160,7 +160,7 @@ static int stats(lua_State *L) {
     return 1;
 }
 
-/* A switch of matrix products: sets it where there is an argument; as it is then. */
+/* A switch: sets it where there is an argument; as it is then. */
 static int allow(lua_State *L, const char *name, uint32_t bit) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), name);
@@ -171,6 +171,14 @@ static int allow(lua_State *L, const char *name, uint32_t bit) {
     }
     lua_pushboolean(L, (*bits & bit) != 0);
     return 1;
+}
+
+/* The numbers are the same; where there is no cuRAND it cannot be switched on. */
+static int use_curand(lua_State *L) {
+    lm_call k;
+    lm_call_open(&k, L, lm_enter(L), "use_curand");
+    if (lua_toboolean(L, 1) && lua_isboolean(L, 1)) check(&k, lm_cuda_find_curand(k.c->S));
+    return allow(L, "use_curand", LM_USE_CURAND);
 }
 
 static int allow_tf32(lua_State *L) {
@@ -209,6 +217,7 @@ void lm_devices_open(lua_State *L, int module, int methods) {
                                          {"allow_tf32", allow_tf32},
                                          {"allow_fp16_accumulate", allow_fp16_accumulate},
                                          {"allow_bf16_reduced", allow_bf16_reduced},
+                                         {"use_curand", use_curand},
                                          {NULL, NULL}};
     lua_newtable(L);
     lm_register(L, lua_gettop(L), functions);

@@ -14,11 +14,13 @@ typedef struct {
     int64_t limit, used;
 } lm_budget;
 
-/* What products on CUDA devices may do with less than the precision of their dtype. */
+/* What products on CUDA devices may do with less than the precision of their dtype; where the words
+** of random numbers come from. */
 enum {
     LM_ALLOW_TF32 = 1,            /* float32 rounded to 11 bits before they are multiplied */
     LM_ALLOW_FP16_ACCUMULATE = 2, /* sums of float16 in float16 */
-    LM_ALLOW_BF16_REDUCED = 4     /* partial sums of bfloat16 in bfloat16 */
+    LM_ALLOW_BF16_REDUCED = 4,    /* partial sums of bfloat16 in bfloat16 */
+    LM_USE_CURAND = 8             /* words of large fills from cuRAND; they are the same */
 };
 
 struct luma_state {
@@ -33,7 +35,7 @@ struct luma_state {
     struct lm_device *current_device; /* what the name of its kind alone means; NULL: the first */
     bool seeded;                      /* with luma_manual_seed: */
     uint64_t seed;
-    uint32_t cuda_allow;     /* bits LM_ALLOW_ of products on CUDA devices */
+    uint32_t cuda_allow;     /* bits LM_ALLOW_ and LM_USE_CURAND */
     int threads;             /* that an operation may run on; 0: all there are */
     volatile int *interrupt; /* may be NULL */
     bool (*poll)(void *ctx); /* another way to be interrupted; may be NULL */

@@ -118,6 +118,69 @@ describe("luma.cuda", function()
   end)
 end)
 
+describe("random numbers", function()
+  local kinds = {
+    rand = function(n, options) return luma.rand({n}, options) end,
+    randn = function(n, options) return luma.randn({n}, options) end,
+    randint = function(n, options) return luma.randint(-7, 100, {n}, options) end,
+  }
+  local dtypes = {
+    rand = {"float32", "float64", "float16", "bfloat16", "float8_e4m3"},
+    randn = {"float32", "float64", "float16", "bfloat16"},
+    randint = {"int64", "int32", "int8", "float32"},
+  }
+  after_each(function() luma.cuda.use_curand(false) end)
+
+  local function agree(n, skipped)
+    for kind, f in pairs(kinds) do
+      for _, dtype in ipairs(dtypes[kind]) do
+        luma.manual_seed(n)
+        luma.rand(skipped, {device = "cpu"})
+        local expected = f(n, {device = "cpu", dtype = dtype})
+        local state = luma.get_rng_state "cpu"
+        luma.manual_seed(n)
+        luma.rand(skipped, {device = D})
+        local x = f(n, {device = D, dtype = dtype})
+        assert.equal(D, x.device)
+        assert.is_true(x:cpu() == expected, ("%s %s %d %d"):format(kind, dtype, n, skipped))
+        assert.same(state, luma.get_rng_state(D))
+      end
+    end
+  end
+
+  it("are those of the CPU", function()
+    for skipped = 0, 3 do agree(1001, skipped) end
+  end)
+
+  it("have their words from cuRAND where that is wanted", function()
+    assert.is_false(luma.cuda.use_curand())
+    check.raises("boolean expected, got number", luma.cuda.use_curand, 1)
+    if not pcall(luma.cuda.use_curand, true) then return pending "cuRAND is not there" end
+    assert.is_true(luma.cuda.use_curand())
+    for skipped = 0, 3 do agree(65536 + 3, skipped) end
+    local n = (4 << 20) + 1000 -- more than one piece
+    luma.manual_seed(9)
+    local expected = luma.rand({n}, {device = "cpu"})
+    luma.manual_seed(9)
+    assert.is_true(luma.rand({n}, {device = D}):cpu() == expected)
+    assert.equal(0, luma.cuda.stats(D).reports)
+    local output = program.shell("LUMA_CUDA=emulate LUMA_EMU_FAIL=curandGenerate:1 $LUMA -e " ..
+      program.quote [[
+        luma.cuda.use_curand(true)
+        luma.rand(100, {device = "cuda"}) -- not worth it
+        print(pcall(luma.rand, 70000, {device = "cuda"}))
+        print(luma.rand(70000, {device = "cuda"}):lt(1):all())]])
+    assert.equal("false\trand: cuda:0: curandGenerate: CURAND_STATUS_LAUNCH_FAILURE\ntrue\n", output)
+  end)
+
+  it("cannot have them from where it is not", function()
+    local output = program.shell("LUMA_CUDA=emulate LUMA_LIBCURAND=/nowhere/libcurand.so $LUMA -e " ..
+      program.quote "print(pcall(luma.cuda.use_curand, true)) print(luma.cuda.use_curand())")
+    assert.matches("^false\tuse_curand: no cuRAND %(LUMA_LIBCURAND=/nowhere/libcurand%.so: .*\nfalse\n$",
+      output)
+  end)
+end)
+
 describe("moves", function()
   it("give the same elements, in one dtype or another", function()
     local host = luma.tensor({{1, 2, 3}, {4, 5, 6}}, {dtype = "int32", device = "cpu"})

@@ -115,6 +115,7 @@ typedef struct {
 /* n numbers side by side from word `offset` on, by blocks of four words. */
 typedef struct {
     void *y;
+    const uint32_t *given; /* words from that of the first block on; NULL: made here */
     int64_t n, blocks;
     uint64_t seed, offset;
     int64_t lo;     /* of whole numbers */

@@ -60,7 +60,9 @@ typedef struct lm_cuda {
     lm_staging *staging;
     CUevent events[LM_SPARE_EVENTS]; /* made and not in use (memory.c) */
     int nevents;
-    lm_blas *blas;    /* NULL until the first product */
+    lm_blas *blas;           /* NULL until the first product */
+    const lm_curand *curand; /* random.c; NULL until it is first used */
+    curandGenerator_t generator;
     int entered;      /* depth of lm_cuda_enter */
     bool sync_always; /* LUMA_SYNC=1 */
     int64_t narrow;   /* rows and writers up to which 32 bits count; the C tests lower it */
@@ -175,6 +177,7 @@ luma_status lm_cuda_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
 luma_status lm_cuda_matmul(luma_state *S, lm_device *d, const luma_tensor *out,
                            const luma_tensor *a, const luma_tensor *b);
 luma_status lm_cuda_random(luma_state *S, lm_device *d, const lm_random *r);
+void lm_cuda_random_close(lm_cuda *c, bool usable); /* likewise lm_blas_close */
 
 extern const lm_device_ops lm_cuda_ops; /* device.c */
 /* The modules of a device, made at the first call; its context is retained until the process ends.

@@ -181,6 +181,7 @@ static void settle_device(lm_device *d) {
     lm_cuda *c = lm_cuda_of(d);
     bool usable = enter_quietly(c);
     lm_blas_close(c, usable);
+    lm_cuda_random_close(c, usable);
     if (usable) lm_cuda_leave(c);
 }
 

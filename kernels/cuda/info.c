@@ -44,6 +44,12 @@ luma_status lm_cuda_available(luma_state *S) {
     return lm_fail(S, LUMA_ERR_DEVICE, 0, "no CUDA device (%s)", why);
 }
 
+luma_status lm_cuda_find_curand(luma_state *S) {
+    const char *why;
+    if (lm_curand_open(&why)) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "%s", why);
+}
+
 luma_status lm_cuda_describe(luma_state *S, lm_device *d, lm_cuda_facts *out) {
     lm_cuda *c = lm_cuda_of(d);
     const lm_driver *driver = c->driver;

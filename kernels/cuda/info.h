@@ -23,6 +23,9 @@ typedef void lm_cuda_library_fn(void *ctx, const char *title, const char *file, 
 void lm_cuda_libraries(lm_cuda_library_fn *f, void *ctx);
 bool lm_cuda_has_ptx(void); /* built with kernels for devices that are not emulated */
 
+/* Whether words of random numbers may come from cuRAND; the error says why not. */
+luma_status lm_cuda_find_curand(luma_state *S);
+
 /* The rest is about one device of a state, a CUDA one. */
 typedef struct {
     char name[256];

@@ -104,6 +104,8 @@ local OTHERS = {
         "Whether products of float16 may add in float16; false at first."},
     {"cuda.allow_bf16_reduced", "cuda.allow_bf16_reduced([boolean])",
         "Whether products of bfloat16 may round partial sums to bfloat16; false at first."},
+    {"cuda.use_curand", "cuda.use_curand([boolean])",
+        "Whether words of large random fills come from cuRAND, which gives the same; false at first."},
     {"cuda.module", "cuda.module(text [, {device =, options =}])",
         "Kernels of one's own: CUDA C, which NVRTC compiles, or PTX."},
     {"memory", "memory([device])", "Allocated and reserved bytes, peaks, retries, as a table."},

@@ -141,6 +141,11 @@ static const char slots[] =
 static const char product[] = "local m = luma.ones(4, 4, {device = 'cuda:1'})\n"
                               "assert((m:matmul(m)):cpu():sum():item() == 64)\n";
 
+static const char words[] = "luma.cuda.use_curand(true) luma.manual_seed(3)\n"
+                            "local x = luma.rand(70000, {device = 'cuda'}):cpu()\n"
+                            "luma.cuda.use_curand(false) luma.manual_seed(3)\n"
+                            "assert(x == luma.rand(70000, {device = 'cuda'}):cpu())\n";
+
 /* Calls that give something back: nobody hears of their failure, and what they keep is lost. */
 static bool releases(const char *function) {
     return strstr(function, "Free") || strstr(function, "Destroy") || strstr(function, "Pop");
@@ -198,7 +203,10 @@ static int fail_in_turn(const char *function, const char *text, long n) {
 }
 
 static int fail_in_program(const char *function, long n) {
-    return fail_in_turn(function, strncmp(function, "cublas", 6) == 0 ? product : program, n);
+    const char *text = strncmp(function, "cublas", 6) == 0   ? product
+                       : strncmp(function, "curand", 6) == 0 ? words
+                                                             : program;
+    return fail_in_turn(function, text, n);
 }
 
 static int fail_in_families(const char *function, long n) {
@@ -215,7 +223,7 @@ static void test_failing_calls(void) {
                                       "LUMA_CUDA_NO_CACHE=1", NULL};
     static const char *const functions[] = {
 #define NAME(_, need, result, name, parameters) #name,
-        LM_CUDA_API(NAME, _) LM_CUBLAS_API(NAME, _)
+        LM_CUDA_API(NAME, _) LM_CUBLAS_API(NAME, _) LM_CURAND_API(NAME, _)
 #undef NAME
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {

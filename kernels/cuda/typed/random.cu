@@ -13,9 +13,14 @@
 /* The words from the first one of an element on. */
 LM_FN void make_words(const lm_args_random *a, int64_t i, uint32_t *words) {
     uint64_t block = a->offset / 4 + (uint64_t)i;
-    lm_random_block(a->seed, block, 0, words);
+    if (a->given) {
+        for (int k = 0; k < (a->skip ? 8 : 4); k++)
+            words[k] = a->given[4 * i + k];
+    } else {
+        lm_random_block(a->seed, block, 0, words);
+        if (a->skip) lm_random_block(a->seed, block + 1, 0, words + 4);
+    }
     if (a->skip == 0) return;
-    lm_random_block(a->seed, block + 1, 0, words + 4);
     LM_NO_UNROLL
     for (int k = 0; k < a->skip; k++) {
         LM_UNROLL
