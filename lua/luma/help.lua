@@ -50,7 +50,8 @@ local OTHERS = {
         "Reads a PNG file as uint8 (height, width, channels), or as said."},
     {"image.save", "image.save(path, x [, {channels =, layout =}])",
         "Writes a PNG file; floats run from 0 to 1."},
-    {"plot", "plot([x,] y | {y, ...} [, {title =, labels =, file =, ...}])",
+    {"plot", "plot([x,] y | {y, ...} "
+        .. "[, {title =, labels =, xlabel =, ylabel =, xlim =, ylim =, file =, ...}])",
         "Draws lines in the terminal, or as a PNG file; plot.scatter the same with points."},
     {"plot.hist", "plot.hist(x [, {bins =, ...}])", "How many values lie where."},
     {"plot.image", "plot.image(x [, {layout =, ...}])", "Shows a picture in the terminal."},

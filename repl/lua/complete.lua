@@ -91,7 +91,7 @@ end
 
 -- ---- options ----
 
--- The name of the call around the end of the text whose table of options is open there.
+-- The path of the function around the end of the text whose table of options is open there.
 local function open_call(text)
     local depth = 0
     for i = #text, 1, -1 do
@@ -102,7 +102,7 @@ local function open_call(text)
             depth = depth - 1
             if depth == -1 and c ~= "{" then return nil end
             if depth == -2 or (depth == -1 and text:sub(1, i - 1):find("[%w_]%s*$")) then
-                return text:sub(1, i - 1):match("([%a_][%w_]*)%s*$")
+                return text:sub(1, i - 1):match("([%a_][%w_.:]*)%s*$")
             end
         end
     end
@@ -110,12 +110,25 @@ end
 
 local MAKE_OPTIONS = {"device", "dtype"}
 
-local function options_of(name)
+-- The options that luma.help names: "{title =, labels =}".
+local function helped_options(path)
+    local list = {}
+    local name = path:gsub("^luma%.", ""):gsub("^.*:", "")
+    local call = luma.help(name):match("^[^\n]*")
+    for option in (call:match("^luma%..*{(.*)}") or ""):gmatch("([%w_]+) =") do
+        list[#list + 1] = option
+    end
+    return list
+end
+
+local function options_of(path)
+    if not path then return nil end
+    local name = path:match("[%w_]+$")
     local row
     for _, r in ipairs(luma.ops) do
         if r.name == name or r.name .. "_" == name then row = r end
     end
-    if not row then return nil end
+    if not row or path:find("^luma%.%w+%.") then return helped_options(path) end
     local list = {}
     if row.row == "make" then
         for option in row.signature:gmatch("([%w_]+) =") do list[#list + 1] = option end
@@ -229,10 +242,12 @@ function M.complete(line, start)
     end
     local file = line:match("^%s*:load%s+(.*)$") or line:match("^%s*:save%s+(.*)$")
     if file then return sorted(file_names(file, #file - #word)), "\0" end
-    local question, typed = line:match("^%s*(%?)%s*([%w_]*)$")
-    if question then
+    local inside, typed = line:match("^%s*%?%s*([%w_.]-%.?)([%w_]*)$")
+    if inside then
         local list = {}
-        add_names(list, luma, "", typed)
+        local owner = inside == "" and luma or value_of("luma." .. inside:sub(1, -2))
+        inside = word:sub(1, #word - #inside - #typed) .. inside
+        if type(owner) == "table" then add_names(list, owner, inside, typed) end
         for i, name in ipairs(list) do list[i] = name:gsub("%($", "") end
         return sorted(list), "\0"
     end
