@@ -10,8 +10,8 @@ set(generated ${CMAKE_BINARY_DIR}/install)
 add_custom_command(
   OUTPUT ${generated}/luma.h
   COMMAND ${CMAKE_COMMAND} -DCORE=${CMAKE_SOURCE_DIR}/core -DOUTPUT=${generated}/luma.h
-          -P ${CMAKE_SOURCE_DIR}/cmake/header.cmake
-  DEPENDS core/luma.h core/ops.def cmake/header.cmake
+          -P ${CMAKE_SOURCE_DIR}/scripts/cmake/header.cmake
+  DEPENDS core/luma.h core/ops.def scripts/cmake/header.cmake
   VERBATIM)
 add_custom_target(luma_header ALL DEPENDS ${generated}/luma.h)
 install(FILES ${generated}/luma.h bindings/luma_lua.h DESTINATION ${headers})
@@ -25,7 +25,7 @@ install(TARGETS luma_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
 install(TARGETS luma_shared luma_static luma_lua EXPORT luma
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT luma NAMESPACE luma:: FILE lumaTargets.cmake DESTINATION ${package})
-configure_package_config_file(cmake/lumaConfig.cmake.in ${generated}/lumaConfig.cmake
+configure_package_config_file(scripts/cmake/lumaConfig.cmake.in ${generated}/lumaConfig.cmake
   INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${generated}/lumaConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
@@ -43,7 +43,7 @@ if(NOT LUA54_LIBRARY MATCHES "\\.a$")
   set(interpreter " ${LUA54_LIBRARY}")
 endif()
 foreach(name luma luma-lua)
-  configure_file(cmake/${name}.pc.in ${generated}/${name}.pc @ONLY)
+  configure_file(scripts/cmake/${name}.pc.in ${generated}/${name}.pc @ONLY)
   install(FILES ${generated}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
