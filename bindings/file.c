@@ -158,7 +158,7 @@ static void read_metadata(lm_call *k, request *r, int idx) {
         lua_rawget(L, idx);
         if (lua_type(L, -1) != LUA_TSTRING)
             lm_bad(k, 3, "metadata '%s' is a %s: a string expected",
-                   lm_brief(L, lua_tostring(L, held + 1)), luaL_typename(L, held + 2));
+                   lm_brief(L, lua_tostring(L, held + 2)), luaL_typename(L, held + 3));
         /* a finalizer may take both out of the caller's table: the one at held keeps them alive */
         r->metadata[i] = (luma_pair){lua_tostring(L, -2), lua_tostring(L, -1)};
         lua_rawseti(L, held, 2 * i + 1);
