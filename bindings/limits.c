@@ -9,10 +9,10 @@
 #include "binding.h"
 #include "cache.h"
 
-#define STEP 1000                     /* instructions from one look to the next, */
-#define LARGE (INT64_C(1) << 20)      /* fewer where Lua has blocks from this size on: comparing */
-#define LARGE_FREE (INT64_C(4) << 20) /* two such strings is one instruction */
-#define FEWEST 10
+#define STEP 1000 /* instructions from one look to the next, */
+#define FEWEST 10 /* fewer once there was a string from LARGE bytes on: reading it is one */
+#define LARGE (INT64_C(1) << 20)
+#define READ (INT64_C(64) << 20) /* bytes that may be read from one look to the next */
 
 /* Lives until Lua has freed its last byte. */
 struct lm_limits {
@@ -21,8 +21,8 @@ struct lm_limits {
     lm_ctx *ctx; /* NULL once the state closes */
     lua_Alloc alloc;
     void *alloc_ud;
-    int64_t heap;  /* bytes of Lua's; */
-    int64_t large; /* those of its large blocks */
+    int64_t heap;    /* bytes of Lua's */
+    int64_t longest; /* string that there was, if it was large */
     lua_State *running;
     int depth; /* calls under way, one in the other */
     pthread_t thread;
@@ -62,8 +62,8 @@ bool lm_limits_passed(const lm_ctx *c) {
 }
 
 static int step_now(const lm_limits *l) {
-    if (l->large <= LARGE_FREE) return STEP;
-    int64_t n = STEP * LARGE_FREE / l->large;
+    if (l->longest == 0) return STEP;
+    int64_t n = READ / l->longest;
     return n < FEWEST ? FEWEST : (int)n;
 }
 
@@ -161,11 +161,9 @@ static void *charged(void *ud, void *p, size_t osize, size_t nsize) {
     }
     void *q = l->alloc(l->alloc_ud, p, osize, nsize);
     if (!q && nsize > 0) return NULL;
-    if (p && osize >= (size_t)LARGE) l->large -= (int64_t)osize;
-    if (nsize >= (size_t)LARGE) {
-        l->large += (int64_t)nsize;
-        hook_soon(l);
-    }
+    if (more >= LARGE) hook_soon(l);
+    /* of a new object Lua says the type in the place of the old size */
+    if (!p && osize == LUA_TSTRING && more >= LARGE && more > l->longest) l->longest = more;
     l->heap += more;
     l->budget.used += more;
     if (l->heap == 0) free(l); /* Lua has freed the state itself, which comes last */
@@ -214,7 +212,7 @@ void luma_lua_limit(lua_State *L, const luma_lua_limits *limits) {
         c->limits->ctx = c;
     }
     c->limits->given = *limits;
-    if (limits->memory || c->limits->charged) charge_memory(L, c);
+    charge_memory(L, c);
     lm_gc_limit(L, c);
     lua_sethook(c->main, hook, LUA_MASKCOUNT, STEP);
     if (L != c->main) lua_sethook(L, hook, LUA_MASKCOUNT, STEP);

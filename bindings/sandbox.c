@@ -2,6 +2,7 @@
 ** last in C looks at the limits; what a limit raises is caught by nobody. Layer: bindings. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <lualib.h>
 
@@ -10,6 +11,8 @@
 #define MAX_MOVED 10000000      /* entries that one call of table's functions walks */
 #define MAX_REPEATED (1u << 28) /* bytes of string.rep */
 #define MAX_FORMATTED 250       /* values of string.format */
+#define MAX_DATE 1000           /* bytes of the format of os.date */
+#define NEXT_CHECK 16           /* calls of next from one look at the limits to the next */
 
 /* Every function here has ctx as its first upvalue; the second is Lua's own of that name. */
 static lm_ctx *ctx_of(lua_State *L) {
@@ -326,6 +329,61 @@ static int load_text(lua_State *L) {
 
 /* ---- the rest of the base library ------------------------------------------------------------ */
 
+/* A look for the next entry may pass any number of empty ones. Upvalue 3: calls. */
+static int next_entry(lua_State *L) {
+    lua_Integer n = lua_tointeger(L, lua_upvalueindex(3)) + 1;
+    if (n == NEXT_CHECK) {
+        lm_limits_check(L, ctx_of(L));
+        n = 0;
+    }
+    lua_pushinteger(L, n);
+    lua_replace(L, lua_upvalueindex(3));
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    if (lua_next(L, 1)) return 2;
+    lua_pushnil(L);
+    return 1;
+}
+
+/* Upvalue 2: next. */
+static int pairs(lua_State *L) {
+    luaL_checkany(L, 1);
+    if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 3);
+        return 3;
+    }
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushvalue(L, 1);
+    lua_pushnil(L);
+    return 3;
+}
+
+static void open_next(lua_State *L, lm_ctx *c) {
+    lua_pushlightuserdata(L, c);
+    lua_pushnil(L);
+    lua_pushinteger(L, 0);
+    lua_pushcclosure(L, next_entry, 3);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "next");
+    lua_pushlightuserdata(L, c);
+    lua_insert(L, -2);
+    lua_pushcclosure(L, pairs, 2);
+    lua_setfield(L, -2, "pairs");
+}
+
+/* To mark tables with weak keys the collector goes through all of them as often as there are, in the
+** worst of orders, and nothing can stop it: with 30 MB of them for minutes. So scripts have none. The
+** collector knows "__mode" by the address of the one string of that text; with another text in it
+** what scripts call "__mode" is a string like any other. */
+static int hide_mode(lua_State *L) {
+    lua_pushliteral(L, "__mode");
+    size_t n;
+    char *text = (char *)(uintptr_t)lua_tolstring(L, -1, &n);
+    if (getentropy(text, n) != 0) return luaL_error(L, "there is no entropy");
+    return 0;
+}
+
 /* Finalizers run without hooks: no limit would reach one. */
 static int set_metatable(lua_State *L) {
     if (lua_istable(L, 2)) {
@@ -386,6 +444,13 @@ static int repeat(lua_State *L) {
     }
     luaL_pushresultsize(&b, all);
     return 1;
+}
+
+static int date(lua_State *L) {
+    size_t n;
+    luaL_optlstring(L, 1, "", &n);
+    luaL_argcheck(L, n <= MAX_DATE, 1, "the format is too long");
+    return go_on(L);
 }
 
 static int format(lua_State *L) {
@@ -479,6 +544,7 @@ static void open_base(lua_State *L, lm_ctx *c) {
     luaL_requiref(L, LUA_GNAME, luaopen_base, 1);
     drop(L, outside);
     wrap(L, c, functions);
+    open_next(L, c);
     lua_pop(L, 1);
 }
 
@@ -525,6 +591,7 @@ static void open_coroutines(lua_State *L, lm_ctx *c) {
 static void open_others(lua_State *L, lm_ctx *c) {
     static const luaL_Reg functions[] = {
         {"len", checked}, {"offset", checked}, {"codepoint", checked}, {NULL, NULL}};
+    static const luaL_Reg clock_functions[] = {{"date", date}, {NULL, NULL}};
     static const char *const outside[] = {"execute", "exit",      "getenv",  "remove",
                                           "rename",  "setlocale", "tmpname", NULL};
     luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, 1);
@@ -532,6 +599,7 @@ static void open_others(lua_State *L, lm_ctx *c) {
     wrap(L, c, functions);
     luaL_requiref(L, LUA_OSLIBNAME, luaopen_os, 1);
     drop(L, outside);
+    wrap(L, c, clock_functions);
     lua_pop(L, 3);
 }
 
@@ -545,6 +613,7 @@ static int open_sandbox(lua_State *L) {
     lm_box_open(L, r->flags);
     lm_ctx *c = lm_ctx_find(L);
     lua_settop(L, 0);
+    hide_mode(L);
     open_base(L, c);
     open_string(L, c);
     open_tables(L, c);
