@@ -232,7 +232,7 @@ void lm_index_open(lua_State *L, int meta, int methods);
 void lm_construct_open(lua_State *L, int module, int methods);
 void lm_convert_open(lua_State *L, int module, int methods);
 void lm_random_open(lua_State *L, int module, int methods);
-void lm_matrix_open(lua_State *L, int module, int methods);
+void lm_matrix_open(lua_State *L, int module);
 void lm_system_open(lua_State *L, int module);
 void lm_devices_open(lua_State *L, int module, int methods); /* cuda.c; after lm_convert_open */
 void lm_alloc_restore(lm_ctx *c);                            /* system.c */

@@ -1,6 +1,5 @@
 /* construct.c -- luma.tensor, zeros, range and the others that make tensors of numbers. Layer:
 ** bindings. */
-#include <math.h>
 #include <string.h>
 
 #include "make.h"
@@ -204,124 +203,61 @@ static int tensor(lua_State *L) {
 
 /* ---- numbers in order ---- */
 
-typedef struct {
-    luma_scalar first, last, step;
-    bool whole; /* all three are integers */
-    int64_t n;
-} progression;
-
-static double real(luma_scalar v) {
-    return v.kind == LUMA_IS_FLOAT ? v.u.d : (double)v.u.i;
-}
-
-/* first + i * step, rounded once. */
-static luma_scalar at(const progression *p, int64_t i) {
-    if (p->whole) {
-        uint64_t v = (uint64_t)p->first.u.i + (uint64_t)i * (uint64_t)p->step.u.i;
-        return (luma_scalar){.kind = LUMA_IS_INT, .u.i = (int64_t)v};
-    }
-    double v = fma((double)i, real(p->step), real(p->first));
-    return (luma_scalar){.kind = LUMA_IS_FLOAT, .u.d = v};
-}
-
-static void count_whole(lm_call *k, progression *p) {
-    int64_t a = p->first.u.i, b = p->last.u.i, s = p->step.u.i;
-    p->n = 0;
-    if (s > 0 ? a > b : a < b) return;
-    uint64_t span = s > 0 ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
-    uint64_t n = span / (s > 0 ? (uint64_t)s : 0 - (uint64_t)s);
-    if (n >= UINT64_C(1) << 59) lm_bad(k, 2, "the range is too long");
-    p->n = (int64_t)n + 1;
-}
-
-/* No item passes last: the quotient may be off by one either way. */
-static void count_real(lm_call *k, progression *p) {
-    double a = real(p->first), b = real(p->last), s = real(p->step);
-    if (!isfinite(a) || !isfinite(b) || !isfinite(s)) lm_bad(k, 1, "finite numbers expected");
-    p->n = 0;
-    if (s > 0 ? a > b : a < b) return;
-    double n = floor((b - a) / s);
-    if (!(n < 0x1p53)) lm_bad(k, 2, "the range is too long");
-    p->n = (int64_t)n + 1;
-    while (p->n > 0 && (s > 0 ? at(p, p->n - 1).u.d > b : at(p, p->n - 1).u.d < b))
-        p->n--;
-    /* Far from zero an item may round to the one before it; such items would not end. */
-    while ((s > 0 ? at(p, p->n).u.d <= b : at(p, p->n).u.d >= b) &&
-           at(p, p->n).u.d != at(p, p->n - 1).u.d)
-        p->n++;
-}
-
-static int push_progression(lm_call *k, const progression *p, const lm_where *w) {
-    luma_dtype dtype = dtype_or(w, p->whole ? LUMA_INT64 : luma_default_dtype(k->c->S));
-    if (p->n > 0) {
-        lm_check_fits(k, 1, at(p, 0), dtype);
-        lm_check_fits(k, 2, at(p, p->n - 1), dtype);
-    }
-    if (!p->whole && lm_dtype_is_int(dtype)) lm_check_fits(k, 3, p->step, LUMA_INT64);
-    luma_tensor *out = lm_make(k, 1, &p->n, dtype, "cpu");
-    char *next = lm_data(out);
-    for (int64_t i = 0; i < p->n; i++, next += lm_dtype_size(dtype)) {
-        lm_poll(k, i);
-        lm_cpu(k->c->S)->ops->encode(dtype, at(p, i), next);
-    }
-    return lm_finish(k, w);
-}
-
 static int range(lua_State *L) {
     lm_call k;
     lm_where w;
-    progression p;
+    luma_status status;
+    int tried = 0;
     lm_call_open(&k, L, lm_enter(L), "range");
-    p.first = lm_arg_number(&k, 1, 1);
-    p.last = lm_arg_number(&k, 2, 2);
-    p.step = one;
-    bool step = lua_type(L, 3) == LUA_TNUMBER;
-    if (step) p.step = lm_arg_number(&k, 3, 3);
-    lm_read_where(&k, step || lua_isnil(L, 3) ? 4 : 3, &w);
-    p.whole =
-        p.first.kind == LUMA_IS_INT && p.last.kind == LUMA_IS_INT && p.step.kind == LUMA_IS_INT;
-    if (real(p.step) == 0) lm_bad(&k, 3, "step is zero");
-    if (p.whole)
-        count_whole(&k, &p);
-    else
-        count_real(&k, &p);
-    return push_progression(&k, &p, &w);
-}
-
-/* n values evenly apart, from both ends toward the middle: the last is last. base 0: as they are.
- */
-static int spaced(lua_State *L, const char *name, const char *const *names, double base) {
-    lm_call k;
-    lm_where w;
-    lm_call_open(&k, L, lm_enter(L), name);
-    double a = lm_arg_double(&k, 1, 1), b = lm_arg_double(&k, 2, 2);
-    int64_t n = lm_arg_integer(&k, 3, 3);
-    lm_read_options(&k, 4, names, &w);
-    if (base != 0 && lm_get_option(&k, w.options, "base"))
-        base = lm_arg_double(&k, 4, lua_gettop(L));
-    k.option = NULL;
-    luma_dtype dtype = dtype_or(&w, luma_default_dtype(k.c->S));
-    lm_check_sizes(&k, 3, 1, &n, dtype);
-    if (!lm_dtype_is_float(dtype)) lm_bad(&k, 4, "a float dtype expected");
-    luma_tensor *out = lm_make(&k, 1, &n, dtype, "cpu");
-    char *next = lm_data(out);
-    double step = n > 1 ? b / (double)(n - 1) - a / (double)(n - 1) : 0;
-    for (int64_t i = 0; i < n; i++, next += lm_dtype_size(dtype)) {
-        lm_poll(&k, i);
-        double v = i < (n + 1) / 2 ? fma((double)i, step, a) : fma((double)(i - n + 1), step, b);
-        if (base != 0) v = pow(base, v);
-        lm_cpu(k.c->S)->ops->encode(dtype, (luma_scalar){.kind = LUMA_IS_FLOAT, .u.d = v}, next);
-    }
-    return lm_finish(&k, &w);
+    luma_scalar first = lm_arg_number(&k, 1, 1), last = lm_arg_number(&k, 2, 2), step = one;
+    bool given = lua_type(L, 3) == LUA_TNUMBER;
+    if (given) step = lm_arg_number(&k, 3, 3);
+    lm_read_where(&k, given || lua_isnil(L, 3) ? 4 : 3, &w);
+    luma_tensor *out = lm_box_new(L, k.c);
+    do
+        status = luma_range(k.c->S, out, first, last, step, w.dtype, w.device);
+    while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k.c, &tried));
+    if (status != LUMA_OK) lm_raise(&k, status);
+    return 1;
 }
 
 static int linspace(lua_State *L) {
-    return spaced(L, "linspace", where_names, 0);
+    lm_call k;
+    lm_where w;
+    luma_status status;
+    int tried = 0;
+    lm_call_open(&k, L, lm_enter(L), "linspace");
+    double a = lm_arg_double(&k, 1, 1), b = lm_arg_double(&k, 2, 2);
+    int64_t n = lm_arg_integer(&k, 3, 3);
+    lm_read_where(&k, 4, &w);
+    luma_tensor *out = lm_box_new(L, k.c);
+    do
+        status = luma_linspace(k.c->S, out, a, b, n, w.dtype, w.device);
+    while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k.c, &tried));
+    if (status != LUMA_OK) lm_raise(&k, status);
+    return 1;
 }
 
 static int logspace(lua_State *L) {
     static const char *const names[] = {"dtype", "device", "base", NULL};
-    return spaced(L, "logspace", names, 10);
+    lm_call k;
+    lm_where w;
+    luma_status status;
+    int tried = 0;
+    double base = 10;
+    lm_call_open(&k, L, lm_enter(L), "logspace");
+    double a = lm_arg_double(&k, 1, 1), b = lm_arg_double(&k, 2, 2);
+    int64_t n = lm_arg_integer(&k, 3, 3);
+    lm_read_options(&k, 4, names, &w);
+    if (lm_get_option(&k, w.options, "base")) base = lm_arg_double(&k, 4, lua_gettop(L));
+    k.option = NULL;
+    luma_tensor *out = lm_box_new(L, k.c);
+    do
+        status = luma_logspace(k.c->S, out, a, b, n, base, w.dtype, w.device);
+    while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k.c, &tried));
+    if (k.c->S->argument > 4) k.c->S->argument = 4; /* options are one argument */
+    if (status != LUMA_OK) lm_raise(&k, status);
+    return 1;
 }
 
 /* ---- bytes ---- */

@@ -163,7 +163,7 @@ static int open_module(lua_State *L) {
     lm_construct_open(L, module, methods);
     lm_convert_open(L, module, methods);
     lm_random_open(L, module, methods);
-    lm_matrix_open(L, module, methods);
+    lm_matrix_open(L, module);
     lm_system_open(L, module);
     lm_memory_open(L, module);
     lm_devices_open(L, module, methods);

@@ -122,6 +122,9 @@ static void read_value(call *c, int p, int arg, int idx) {
         a->list = lm_arg_list(k, arg, idx, &a->n);
         if (holds_dims(&c->params[p])) read_dims(c, a, arg);
         break;
+    case LM_TYPE_DTYPE: /* MAKE rows have functions of their own */
+    case LM_TYPE_DEVICE:
+        break;
     }
 }
 

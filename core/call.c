@@ -9,6 +9,7 @@
 typedef struct {
     luma_state *S;
     const lm_op_info *info;
+    const char *signature;
     int nparams;
     lm_param params[LM_MAX_PARAMS];
     lm_arg args[LM_MAX_PARAMS];
@@ -19,10 +20,10 @@ bool luma_describe(int i, luma_op *out) {
     if (i < 0 || i >= LM_NOPS) return false;
     const lm_op_info *info = &lm_ops[i];
     *out = (luma_op){.name = info->name,
-                     .signature = info->signature,
+                     .signature = lm_op_parameters((lm_op)i),
                      .formula = info->formula,
                      .doc = info->doc,
-                     .callable = info->row != LM_ROW_MAKE,
+                     .callable = lm_op_parameters((lm_op)i)[0] != '\0',
                      .in_place = info->row != LM_ROW_MAKE && lm_op_has_inplace((lm_op)i)};
     return true;
 }
@@ -35,7 +36,7 @@ static luma_status find(luma_state *S, const char *name, lm_op *op, bool *in_pla
     for (int i = 0; length > 0 && i < LM_NOPS; i++) {
         if (strncmp(lm_ops[i].name, name, length) != 0 || lm_ops[i].name[length] != '\0') continue;
         *op = (lm_op)i;
-        if (lm_ops[i].row == LM_ROW_MAKE)
+        if (lm_op_parameters(*op)[0] == '\0')
             return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "%s is not called by name", lm_ops[i].name);
         if (*in_place && !lm_op_has_inplace(*op))
             return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "%s has no in-place form", lm_ops[i].name);
@@ -47,9 +48,10 @@ static luma_status find(luma_state *S, const char *name, lm_op *op, bool *in_pla
 /* ---- reading arguments ---- */
 
 static luma_status bad(call *c, int p, const char *expected, const luma_arg *a) {
-    static const char *const kinds[] = {"nothing", "a tensor", "tensors", "a number", "a list"};
+    static const char *const kinds[] = {"nothing",  "a tensor", "tensors",
+                                        "a number", "a list",   "a text"};
     return lm_fail(c->S, LUMA_ERR_ARGUMENT, p + 1, "%s: %s expected, got %s", c->params[p].name,
-                   expected, (unsigned)a->kind <= LUMA_ARG_LIST ? kinds[a->kind] : "rubbish");
+                   expected, (unsigned)a->kind <= LUMA_ARG_TEXT ? kinds[a->kind] : "rubbish");
 }
 
 static bool is_live(const luma_tensor *x) {
@@ -103,6 +105,17 @@ static luma_status read_list(call *c, int p, const luma_arg *a) {
     return LUMA_OK;
 }
 
+static luma_status read_text(call *c, int p, const luma_arg *a) {
+    luma_dtype dtype;
+    if (a->kind != LUMA_ARG_TEXT || !a->text) return bad(c, p, "a text", a);
+    c->args[p].text = a->text;
+    if (c->params[p].type == LM_TYPE_DEVICE) return LUMA_OK;
+    if (!lm_dtype_parse(a->text, strlen(a->text), &dtype))
+        return lm_fail(c->S, LUMA_ERR_DTYPE, p + 1, "no dtype '%.40s'", a->text);
+    c->args[p].i = dtype;
+    return LUMA_OK;
+}
+
 static luma_status read_arg(call *c, int p, const luma_arg *a) {
     lm_arg *out = &c->args[p];
     bool number = a->kind == LUMA_ARG_NUMBER;
@@ -135,6 +148,9 @@ static luma_status read_arg(call *c, int p, const luma_arg *a) {
     case LM_TYPE_LIST:
     case LM_TYPE_SIZES:
         return read_list(c, p, a);
+    case LM_TYPE_DTYPE:
+    case LM_TYPE_DEVICE:
+        return read_text(c, p, a);
     }
     return LUMA_OK;
 }
@@ -149,14 +165,14 @@ static int param_named(const call *c, const char *name) {
 static luma_status read_args(call *c, int nargs, const luma_arg *args) {
     luma_state *S = c->S;
     int next = 0;
-    c->nparams = lm_signature_parse(c->info->signature, c->params);
+    c->nparams = lm_signature_parse(c->signature, c->params);
     memset(c->args, 0, sizeof c->args);
     for (int i = 0; i < nargs; i++) {
         const luma_arg *a = &args[i];
         int p = a->name ? param_named(c, a->name) : next++;
         if (p >= c->nparams || (!a->name && c->params[p].option))
             return lm_fail(S, LUMA_ERR_ARGUMENT, i + 1, "%s(%s) has no argument %.40s",
-                           c->info->name, c->info->signature, a->name ? a->name : "there");
+                           c->info->name, c->signature, a->name ? a->name : "there");
         if (c->args[p].given)
             return lm_fail(S, LUMA_ERR_ARGUMENT, i + 1, "%s is given twice", c->params[p].name);
         if (a->kind != LUMA_ARG_ABSENT) LM_TRY(read_arg(c, p, a));
@@ -164,7 +180,7 @@ static luma_status read_args(call *c, int nargs, const luma_arg *args) {
     for (int p = 0; p < c->nparams; p++) {
         if (!c->args[p].given && !c->params[p].optional)
             return lm_fail(S, LUMA_ERR_ARGUMENT, p + 1, "%s(%s): %s is missing", c->info->name,
-                           c->info->signature, c->params[p].name);
+                           c->signature, c->params[p].name);
     }
     return LUMA_OK;
 }
@@ -203,6 +219,7 @@ luma_status luma_call(luma_state *S, const char *name, int room, luma_tensor *ou
     call c = {.S = S};
     LM_TRY(find(S, name, &op, &in_place));
     c.info = &lm_ops[op];
+    c.signature = lm_op_parameters(op);
     LM_TRY(read_args(&c, nargs, args));
     if (in_place) {
         if (c.params[0].type == LM_TYPE_OPERAND && !is_live(c.args[0].tensor))

@@ -152,6 +152,20 @@ LUMA_API luma_status luma_empty(luma_state *S, luma_tensor *out, int ndim, const
                                 luma_dtype dtype, const char *device);
 LUMA_API luma_status luma_full(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
                                luma_scalar value, luma_dtype dtype, const char *device);
+/* dtype LUMA_NDTYPES: the default float dtype, or, of a range of integers, int64. */
+#define LUMA_MAKE(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, __VA_ARGS__,                 \
+                                     luma_dtype dtype, const char *device)
+LUMA_MAKE(zeros, int ndim, const int64_t *shape);
+LUMA_MAKE(ones, int ndim, const int64_t *shape);
+LUMA_MAKE(eye, int64_t n, int64_t m); /* n x m, 1 on the diagonal */
+/* first, first + step, ... up to last, which is included. */
+LUMA_MAKE(range, luma_scalar first, luma_scalar last, luma_scalar step);
+LUMA_MAKE(linspace, double first, double last, int64_t n);              /* both included */
+LUMA_MAKE(logspace, double first, double last, int64_t n, double base); /* base to these powers */
+/* In the shape of x; dtype LUMA_NDTYPES and device NULL are those of x. */
+LUMA_MAKE(empty_like, const luma_tensor *x);
+LUMA_MAKE(full_like, const luma_tensor *x, luma_scalar value);
 /* Wraps host memory of nbytes without copying; deleter(ctx) runs when the last view is released. */
 LUMA_API luma_status luma_wrap(luma_state *S, luma_tensor *out, void *data, size_t nbytes, int ndim,
                                const int64_t *shape, luma_dtype dtype, void (*deleter)(void *),
@@ -247,6 +261,9 @@ LUMA_API luma_status luma_split(luma_state *S, luma_list *out, const luma_tensor
 LUMA_API luma_status luma_chunk(luma_state *S, luma_list *out, const luma_tensor *x, int64_t n,
                                 int64_t dim);
 LUMA_API luma_status luma_unbind(luma_state *S, luma_list *out, const luma_tensor *x, int64_t dim);
+/* n vectors of sizes n1, n2, ... as n views of shape (n1, n2, ...); xy: (n2, n1, ...). */
+LUMA_API luma_status luma_meshgrid(luma_state *S, luma_list *out, int n, const luma_tensor *xs,
+                                   bool xy);
 
 /* Copies and joins. reshape, flatten, contiguous share where they can. */
 LUMA_VIEW(reshape, int ndim, const int64_t *shape); /* one size may be -1 */
@@ -259,6 +276,11 @@ LUMA_API luma_status luma_cat(luma_state *S, luma_tensor *out, int n, const luma
 LUMA_API luma_status luma_stack(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
                                 int64_t dim);
 LUMA_VIEW(tile, int n, const int64_t *reps);
+/* Elements on and below (above) a diagonal, 0 elsewhere; diag: a vector as a diagonal, or that of a
+** matrix. diagonal 0 is the main one, 1 the one above it. */
+LUMA_VIEW(tril, int64_t diagonal);
+LUMA_VIEW(triu, int64_t diagonal);
+LUMA_VIEW(diag, int64_t diagonal);
 LUMA_VIEW(roll, int n, const int64_t *shifts, int m, const int64_t *dims);
 LUMA_VIEW(pad, int n, const int64_t *widths, luma_scalar value);
 LUMA_VIEW(masked_fill, const luma_tensor *mask, const luma_tensor *value);
@@ -320,13 +342,13 @@ LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar 
 /* ---- operations by name ---------------------------------------------------------------------
 ** For what loops over operations or reads their names: luma_describe lists them, luma_call runs one.
 ** Parameters are those of its signature, "x, dim:dim?, {keepdim:bool}": in order, those in braces by
-** name only. Types: none is a tensor; operand a tensor or a number; index a tensor of integers; mask
+** name only. Types: none is a tensor; dtype, device a text; operand a tensor or a number; index a tensor of integers; mask
 ** one of bool; tensors several; dim, newdim, position, int an integer; number; bool; dims, shape, list,
 ** sizes a list of integers, or one. `?` may be left out. Reductions without dims take all. */
 typedef struct luma_op {
     const char *name, *signature;
     const char *formula, *doc; /* in the terms of Lua; formula may be "" */
-    bool callable;             /* by luma_call; else it is one that makes tensors, by function */
+    bool callable;             /* by luma_call; else luma_wrap or luma_write does it */
     bool in_place;             /* as name_ too */
 } luma_op;
 /* The i-th operation, from 0; false past the last. */
@@ -337,7 +359,8 @@ typedef enum {
     LUMA_ARG_TENSOR,
     LUMA_ARG_TENSORS,
     LUMA_ARG_NUMBER,
-    LUMA_ARG_LIST
+    LUMA_ARG_LIST,
+    LUMA_ARG_TEXT
 } luma_arg_kind;
 /* What it points at is the caller's and stays until the call returns. */
 typedef struct luma_arg {
@@ -346,6 +369,7 @@ typedef struct luma_arg {
     const char *name; /* of the parameter; NULL: the next in order */
     const luma_tensor *tensors;
     const int64_t *list;
+    const char *text;
     luma_scalar number;
 } luma_arg;
 
@@ -363,6 +387,7 @@ static inline luma_arg luma_arg_absent(void) {
     a.name = NULL;
     a.tensors = NULL;
     a.list = NULL;
+    a.text = NULL;
     a.number.kind = LUMA_NOT_A_NUMBER;
     a.number.u.i = 0;
     return a;
@@ -403,6 +428,13 @@ static inline luma_arg luma_arg_list(int n, const int64_t *list) {
     a.kind = LUMA_ARG_LIST;
     a.n = n;
     a.list = list;
+    return a;
+}
+/* A dtype, as "float32" or "f32", or a device. */
+static inline luma_arg luma_arg_text(const char *text) {
+    luma_arg a = luma_arg_absent();
+    a.kind = LUMA_ARG_TEXT;
+    a.text = text;
     return a;
 }
 /* The parameter of this name: luma_arg_named("keepdim", luma_arg_bool(true)). */

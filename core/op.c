@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "create.h"
 #include "tensor.h"
 #include "view.h"
 
@@ -49,7 +50,8 @@
      0},
 #define OP(name, returns, signature, call, doc) PLAIN(OP, name, returns, signature, doc)
 #define VIEW(name, returns, signature, call, doc) PLAIN(VIEW, name, returns, signature, doc)
-#define MAKE(name, signature, doc) PLAIN(MAKE, name, TENSOR, signature, doc)
+#define MAKE(name, returns, signature, parameters, call, doc)                                      \
+    PLAIN(MAKE, name, returns, signature, doc)
 
 const lm_op_info lm_ops[LM_NOPS] = {
 #include "ops.def"
@@ -64,7 +66,8 @@ static const struct {
              {"tensors", LM_TYPE_TENSORS},   {"dim", LM_TYPE_DIM},     {"newdim", LM_TYPE_NEWDIM},
              {"dims", LM_TYPE_DIMS},         {"int", LM_TYPE_INT},     {"number", LM_TYPE_NUMBER},
              {"position", LM_TYPE_POSITION}, {"bool", LM_TYPE_BOOL},   {"shape", LM_TYPE_SHAPE},
-             {"list", LM_TYPE_LIST},         {"sizes", LM_TYPE_SIZES}};
+             {"list", LM_TYPE_LIST},         {"sizes", LM_TYPE_SIZES}, {"dtype", LM_TYPE_DTYPE},
+             {"device", LM_TYPE_DEVICE}};
 
 static lm_type type_named(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -116,6 +119,10 @@ typedef luma_status call_fn(luma_state *S, luma_tensor *outs, luma_list *list, b
 #define BOOL(k) (args[k].given && args[k].i != 0)
 #define BOOL_OR(k, otherwise) (args[k].given ? args[k].i != 0 : (otherwise))
 #define GIVEN(k) args[k].given
+#define TEXT(k) args[k].text
+#define DTYPE_OR(k, otherwise) (args[k].given ? (luma_dtype)args[k].i : (otherwise))
+#define DTYPE(k) DTYPE_OR(k, LUMA_NDTYPES)
+#define WHOLE(value) ((luma_scalar){.kind = LUMA_IS_INT, .u.i = (value)})
 #define NUM_OR(k, otherwise) (args[k].given ? as_double(args[k].number) : (otherwise))
 #define SCALAR_OR(k, otherwise)                                                                    \
     (args[k].given ? args[k].number : (luma_scalar){.kind = LUMA_IS_INT, .u.i = (otherwise)})
@@ -128,18 +135,29 @@ static inline double as_double(luma_scalar s) {
     static luma_status call_##name(luma_state *S, luma_tensor *outs, luma_list *list, bool *value, \
                                    const lm_arg *args) {                                           \
         luma_tensor *out = outs;                                                                   \
-        (void)out, (void)outs, (void)list, (void)value;                                            \
+        (void)S, (void)args, (void)out, (void)outs, (void)list, (void)value;                       \
         return expression;                                                                         \
     }
 #define OP(name, returns, signature, call, doc) CALL(name, call)
 #define VIEW(name, returns, signature, call, doc) CALL(name, call)
+#define MAKE(name, returns, signature, parameters, call, doc) CALL(name, call)
 #include "ops.def"
 
 static call_fn *const calls[LM_NOPS] = {
 #define OP(name, ...) [LM_OP_##name] = call_##name,
 #define VIEW(name, ...) [LM_OP_##name] = call_##name,
+#define MAKE(name, ...) [LM_OP_##name] = call_##name,
 #include "ops.def"
 };
+
+static const char *const parameters_of[LM_NOPS] = {
+#define MAKE(name, returns, signature, parameters, call, doc) [LM_OP_##name] = parameters,
+#include "ops.def"
+};
+
+const char *lm_op_parameters(lm_op op) {
+    return parameters_of[op] ? parameters_of[op] : lm_ops[op].signature;
+}
 
 static luma_status (*const reductions[LM_NOPS])(luma_state *, luma_tensor *, const luma_tensor *,
                                                 int, const int64_t *, bool) = {
@@ -194,16 +212,15 @@ luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[2], int *nouts,
     case LM_ROW_REDUCE:
         return call_reduce(S, op, outs, args);
     case LM_ROW_OP:
+    case LM_ROW_MAKE:
     case LM_ROW_VIEW: {
         luma_status status = calls[op](S, outs, NULL, value, args);
         if (lm_ops[op].gives == LM_GIVES_VALUE) *nouts = 0;
         if (lm_ops[op].gives == LM_GIVES_PAIR) *nouts = outs[1].storage ? 2 : 1;
         return status;
     }
-    case LM_ROW_MAKE:
-        break;
     }
-    return lm_fail(S, LUMA_ERR_UNSUPPORTED, 0, "%s is not called by name", lm_ops[op].name);
+    return LUMA_OK;
 }
 
 luma_status lm_op_call_list(luma_state *S, lm_op op, luma_list *list, const lm_arg *args) {

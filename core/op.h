@@ -110,7 +110,9 @@ typedef enum {
     LM_TYPE_BOOL,
     LM_TYPE_SHAPE,
     LM_TYPE_LIST,
-    LM_TYPE_SIZES
+    LM_TYPE_SIZES,
+    LM_TYPE_DTYPE, /* of MAKE rows, for luma_call only */
+    LM_TYPE_DEVICE /* likewise */
 } lm_type;
 
 #define LM_MAX_PARAMS 6
@@ -133,9 +135,13 @@ typedef struct {
     int64_t i;                  /* DIM, NEWDIM, POSITION (0-based), INT, BOOL */
     luma_scalar number;         /* NUMBER */
     const int64_t *list;        /* DIMS, SHAPE, LIST, SIZES */
+    const char *text;           /* DEVICE; the dtype is i */
 } lm_arg;
 
-/* Runs a row of any kind but MAKE and lists. outs: two places, each LUMA_NEW or a tensor to fill;
+/* The signature by which C calls a row: its own, but for MAKE rows; "" where C does not. */
+const char *lm_op_parameters(lm_op op);
+
+/* Runs a row of any kind but lists. MAKE rows: with the arguments of lm_op_parameters. outs: two places, each LUMA_NEW or a tensor to fill;
 ** *nouts says how many were made. VALUE rows set *value and make none. */
 luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[2], int *nouts, bool *value,
                        const lm_arg *args);

@@ -60,7 +60,7 @@ luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, lu
                           int ndim, const int64_t *shape) {
     int64_t n;
     lm_text text;
-    if (ndim > LUMA_MAX_DIMS)
+    if ((unsigned)ndim > LUMA_MAX_DIMS)
         return lm_fail(S, LUMA_ERR_SHAPE, 0, "%d dims: at most %d", ndim, LUMA_MAX_DIMS);
     for (int d = 0; d < ndim; d++) {
         if (shape[d] < 0)
@@ -189,9 +189,16 @@ luma_status lm_same_device(luma_state *S, const luma_tensor *const *xs, int n, l
     return LUMA_OK;
 }
 
+luma_status lm_dtype_or(luma_state *S, int argument, luma_dtype otherwise, luma_dtype *dtype) {
+    if (*dtype == LUMA_NDTYPES) *dtype = otherwise;
+    if ((unsigned)*dtype < LUMA_NDTYPES) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_ARGUMENT, argument, "no dtype has the number %d", (int)*dtype);
+}
+
 luma_status luma_empty(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
                        luma_dtype dtype, const char *device) {
     lm_device *d;
+    LM_TRY(lm_dtype_or(S, 3, S->default_dtype, &dtype));
     LM_TRY(lm_device_find(S, device, &d));
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, d, dtype, ndim, shape, NULL, 0, 0));
@@ -201,6 +208,7 @@ luma_status luma_empty(luma_state *S, luma_tensor *out, int ndim, const int64_t 
 luma_status luma_full(luma_state *S, luma_tensor *out, int ndim, const int64_t *shape,
                       luma_scalar value, luma_dtype dtype, const char *device) {
     lm_device *d;
+    LM_TRY(lm_dtype_or(S, 4, S->default_dtype, &dtype));
     LM_TRY(lm_device_find(S, device, &d));
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, d, dtype, ndim, shape, NULL, 0, 0));
@@ -211,6 +219,7 @@ luma_status luma_wrap(luma_state *S, luma_tensor *out, void *data, size_t nbytes
                       const int64_t *shape, luma_dtype dtype, void (*deleter)(void *), void *ctx) {
     int64_t n;
     lm_text text;
+    LM_TRY(lm_dtype_or(S, 5, S->default_dtype, &dtype));
     if (ndim < 0 || ndim > LUMA_MAX_DIMS)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "%d dims: at most %d", ndim, LUMA_MAX_DIMS);
     for (int d = 0; d < ndim; d++) {

@@ -23,6 +23,8 @@ static inline luma_tensor lm_at_least_1d(const luma_tensor *x) {
     return t;
 }
 
+/* LUMA_NDTYPES becomes `otherwise`; an error of what is no dtype. */
+luma_status lm_dtype_or(luma_state *S, int argument, luma_dtype otherwise, luma_dtype *dtype);
 /* A new contiguous tensor, contents not set. *out is overwritten on success only. */
 luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, luma_dtype dtype,
                           int ndim, const int64_t *shape);

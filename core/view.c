@@ -3,6 +3,7 @@
 #include "view.h"
 
 #include <limits.h>
+#include <string.h>
 
 static const char *text(lm_text *buffer, const luma_layout *x) {
     return lm_shape_text(buffer, x->ndim, x->shape);
@@ -566,6 +567,30 @@ luma_status luma_unbind(luma_state *S, luma_list *out, const luma_tensor *x, int
     for (int64_t k = 0; k < x->layout.shape[d]; k++) {
         luma_layout layout = lm_layout_select(&x->layout, d, k);
         LM_TRY(list_add(S, &list, x, &layout));
+    }
+    *out = list;
+    return LUMA_OK;
+}
+
+luma_status luma_meshgrid(luma_state *S, luma_list *out, int n, const luma_tensor *xs, bool xy) {
+    luma_list list;
+    luma_layout layout = {.ndim = n};
+    bool swap = xy && n > 1;
+    if (n < 1 || n > LUMA_MAX_DIMS)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "1 to %d vectors expected, got %d", LUMA_MAX_DIMS,
+                       n);
+    for (int i = 0; i < n; i++) {
+        if (xs[i].layout.ndim > 1)
+            return lm_fail(S, LUMA_ERR_SHAPE, 1, "a vector expected, got %d dims",
+                           xs[i].layout.ndim);
+        layout.shape[swap && i < 2 ? 1 - i : i] = luma_numel(&xs[i]);
+    }
+    LM_TRY(list_open(S, &list, n, 1));
+    for (int i = 0; i < n; i++) {
+        memset(layout.stride, 0, sizeof layout.stride);
+        layout.offset = xs[i].layout.offset;
+        layout.stride[swap && i < 2 ? 1 - i : i] = xs[i].layout.ndim ? xs[i].layout.stride[0] : 0;
+        LM_TRY(list_add(S, &list, &xs[i], &layout));
     }
     *out = list;
     return LUMA_OK;

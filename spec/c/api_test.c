@@ -164,6 +164,65 @@ static void test_calling(void) {
     luma_release(S, &x);
 }
 
+/* What makes tensors, by function. */
+static void test_making(void) {
+    const int64_t shape[2] = {2, 3};
+    luma_tensor x = LUMA_NEW, y = LUMA_NEW;
+    luma_list grid;
+    OK(luma_ones(S, &x, 2, shape, LUMA_NDTYPES, NULL));
+    CHECK(x.dtype == LUMA_FLOAT32 && holds(&x, 6, (const float[]){1, 1, 1, 1, 1, 1}));
+    OK(luma_zeros(S, &x, 2, shape, LUMA_FLOAT32, "cpu")); /* into what is there */
+    CHECK(holds(&x, 6, (const float[]){0, 0, 0, 0, 0, 0}));
+    luma_release(S, &x);
+    OK(luma_eye(S, &x, 2, 3, LUMA_FLOAT32, "cuda:0"));
+    OK(luma_to_device(S, &y, &x, "cpu"));
+    CHECK(holds(&y, 6, (const float[]){1, 0, 0, 0, 1, 0}));
+    OK(luma_eye(S, &y, 2, 3, LUMA_FLOAT32, "cpu"));
+    luma_release(S, &x);
+    OK(luma_triu(S, &x, &y, 1));
+    CHECK(holds(&x, 6, (const float[]){0, 0, 0, 0, 0, 0}));
+    luma_release(S, &x);
+    luma_release(S, &y);
+    OK(luma_range(S, &x, luma_integer(1).number, luma_integer(7).number, luma_integer(3).number,
+                  LUMA_NDTYPES, NULL));
+    CHECK(x.dtype == LUMA_INT64 && luma_numel(&x) == 3 && ((int64_t *)luma_data(&x))[2] == 7);
+    OK(luma_full_like(S, &y, &x, luma_integer(4).number, LUMA_NDTYPES, NULL));
+    CHECK(y.dtype == LUMA_INT64 && ((int64_t *)luma_data(&y))[2] == 4);
+    FAILS(luma_full_like(S, &y, &x, luma_number(0.5).number, LUMA_NDTYPES, NULL), LUMA_ERR_DTYPE,
+          "0.5 does not fit into int64");
+    luma_release(S, &y);
+    OK(luma_diag(S, &y, &x, -1));
+    CHECK(y.layout.shape[0] == 4 && ((int64_t *)luma_data(&y))[4] == 1);
+    const luma_tensor both[2] = {x, x};
+    OK(luma_meshgrid(S, &grid, 2, both, false));
+    CHECK(grid.n == 2 && grid.items[0].layout.stride[1] == 0);
+    luma_close_list(S, &grid);
+    luma_release(S, &x);
+    OK(luma_linspace(S, &x, 0, 1, 5, LUMA_NDTYPES, "cuda"));
+    luma_release(S, &y);
+    OK(luma_to_device(S, &y, &x, "cpu"));
+    CHECK(holds(&y, 5, (const float[]){0, 0.25f, 0.5f, 0.75f, 1}));
+    luma_release(S, &x);
+    luma_release(S, &y);
+    OK(luma_logspace(S, &x, 0, 2, 3, 10, LUMA_NDTYPES, NULL));
+    CHECK(holds(&x, 3, (const float[]){1, 10, 100}));
+    FAILS(luma_linspace(S, &y, 0, 1, -1, LUMA_NDTYPES, NULL), LUMA_ERR_SHAPE, "negative: -1");
+    FAILS(luma_linspace(S, &y, 0, 1, 2, LUMA_INT8, NULL), LUMA_ERR_DTYPE, "a float dtype");
+    FAILS(luma_range(S, &y, luma_integer(1).number, luma_integer(2).number, luma_integer(0).number,
+                     LUMA_NDTYPES, NULL),
+          LUMA_ERR_ARGUMENT, "step is zero");
+    FAILS(luma_range(S, &y, luma_integer(1).number, luma_integer(300).number,
+                     luma_integer(1).number, LUMA_UINT8, NULL),
+          LUMA_ERR_DTYPE, "300 does not fit into uint8");
+    CHECK(luma_error_argument(S) == 2);
+    FAILS(luma_eye(S, &y, 2, -3, LUMA_NDTYPES, NULL), LUMA_ERR_SHAPE, "negative: -3");
+    FAILS(luma_zeros(S, &y, -1, NULL, LUMA_FLOAT32, NULL), LUMA_ERR_SHAPE, "-1 dims");
+    FAILS(luma_empty(S, &y, 2, shape, (luma_dtype)77, NULL), LUMA_ERR_ARGUMENT, "number 77");
+    FAILS(luma_tril(S, &y, &x, 0), LUMA_ERR_SHAPE, "at least 2 dims");
+    CHECK(y.storage == NULL);
+    luma_release(S, &x);
+}
+
 static void test_refusing(void) {
     const int64_t shape[1] = {3};
     luma_tensor x = of_floats(1, shape, (const float[]){1, 2, 3}), none = LUMA_NEW;
@@ -182,7 +241,11 @@ static void test_refusing(void) {
     FAILS(CALL("frobnicate", 1, one), LUMA_ERR_ARGUMENT, "no operation 'frobnicate'");
     FAILS(CALL("", 1, one), LUMA_ERR_ARGUMENT, "no operation ''");
     FAILS(CALL(NULL, 1, one), LUMA_ERR_ARGUMENT, "no operation");
-    FAILS(CALL("zeros", 1, one), LUMA_ERR_UNSUPPORTED, "zeros is not called by name");
+    FAILS(CALL("frombytes", 1, one), LUMA_ERR_UNSUPPORTED, "frombytes is not called by name");
+    const luma_arg strange[] = {luma_arg_int(3), luma_arg_named("dtype", luma_arg_text("f31"))};
+    FAILS(CALL("zeros", 1, strange), LUMA_ERR_DTYPE, "no dtype 'f31'");
+    const luma_arg mixed[] = {luma_arg_int(3), luma_arg_named("device", luma_arg_int(1))};
+    FAILS(CALL("zeros", 1, mixed), LUMA_ERR_ARGUMENT, "device: a text expected, got a number");
     FAILS(CALL("sum_", 1, one), LUMA_ERR_UNSUPPORTED, "no in-place form");
     FAILS(CALL("neg", 1, dead), LUMA_ERR_ARGUMENT, "x: a live tensor expected");
     FAILS(CALL("neg", 1, null), LUMA_ERR_ARGUMENT, "x: a live tensor expected");
@@ -214,6 +277,8 @@ static luma_arg some(const char *name, const char *type, const luma_tensor *x,
     if (strcmp(type, "number") == 0) return luma_arg_float(0.5);
     if (strcmp(type, "bool") == 0) return luma_arg_bool(true);
     if (strcmp(type, "sizes") == 0) return luma_arg_int(1);
+    if (strcmp(type, "dtype") == 0) return luma_arg_text(x->dtype == LUMA_INT32 ? "i32" : "f32");
+    if (strcmp(type, "device") == 0) return luma_arg_text("cpu");
     if (strcmp(name, "widths") == 0) return luma_arg_list(4, lines);
     if (strcmp(name, "stride") == 0) return luma_arg_list(2, lines);
     if (strcmp(name, "shifts") == 0) return luma_arg_list(1, lines);
@@ -245,7 +310,9 @@ static void test_every_name(void) {
     const int64_t shape[2] = {3, 3}, numbers[9] = {0, 1, 2, 1, 0, 2, 2, 1, 0};
     const float values[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     luma_tensor x = of_floats(2, shape, values), v = LUMA_NEW, index = LUMA_NEW, mask = LUMA_NEW;
-    luma_tensor place = LUMA_NEW, stack = LUMA_NEW, ints = LUMA_NEW;
+    luma_tensor place = LUMA_NEW, stack = LUMA_NEW, ints = LUMA_NEW, share = LUMA_NEW;
+    const luma_tensor tenth = luma_number(0.1);
+    OK(luma_mul(S, &share, &x, &tenth));
     OK(luma_empty(S, &index, 2, shape, LUMA_INT64, "cpu"));
     OK(luma_write(S, &index, numbers, sizeof numbers));
     OK(luma_select(S, &place, &index, 0, 0));
@@ -261,15 +328,17 @@ static void test_every_name(void) {
         luma_tensor outs[8] = {LUMA_NEW};
         const luma_tensor *input = &x, *where = &index;
         int n = 0, nouts = 0;
-        CHECK(op.name[0] && op.signature[0] && op.doc[0]);
+        CHECK(op.name[0] && op.doc[0] && op.callable == (op.signature[0] != '\0'));
         if (!op.callable) {
             CHECK(!op.in_place);
             made++;
             continue;
         }
-        if (strcmp(op.name, "dot") == 0) input = &v;
+        if (strcmp(op.name, "dot") == 0 || strcmp(op.name, "meshgrid") == 0) input = &v;
+        if (strcmp(op.name, "bernoulli") == 0) input = &share;
         if (strcmp(op.name, "bmm") == 0) input = &stack;
-        if (strstr(op.name, "bitwise") || strstr(op.name, "shift")) input = &ints;
+        if (strstr(op.name, "bitwise") || strstr(op.name, "shift") || strstr(op.name, "randp"))
+            input = &ints;
         if (strncmp(op.name, "index_", 6) == 0) where = &place;
         for (const char *s = op.signature; n < 8 && (s = next_param(s, names[n], type)); n++) {
             const luma_tensor *t = input;
@@ -290,8 +359,8 @@ static void test_every_name(void) {
         for (int k = 0; k < nouts; k++)
             luma_release(S, &outs[k]);
     }
-    CHECK(called > 100 && made > 20 && !luma_describe(-1, &op) && !luma_describe(i, &op));
-    luma_tensor *all[] = {&x, &v, &index, &mask, &place, &stack, &ints};
+    CHECK(called > 130 && made == 2 && !luma_describe(-1, &op) && !luma_describe(i, &op));
+    luma_tensor *all[] = {&x, &v, &index, &mask, &place, &stack, &ints, &share};
     for (int k = 0; k < COUNT(all); k++)
         luma_release(S, all[k]);
 }
@@ -304,6 +373,7 @@ int main(void) {
     test_devices();
     test_wrapping();
     test_calling();
+    test_making();
     test_refusing();
     test_every_name();
     luma_close(S);
