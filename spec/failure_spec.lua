@@ -97,6 +97,7 @@ end
 local function allocated()
   collectgarbage()
   collectgarbage()
+  luma.empty_cache() -- with what a device keeps for products
   return luma.memory().allocated
 end
 

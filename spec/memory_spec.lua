@@ -12,6 +12,7 @@ local MB = 1 << 20
 local function storages()
   collectgarbage()
   collectgarbage()
+  luma.empty_cache() -- with what a device keeps for products
   return luma.memory().storages
 end
 
