@@ -46,10 +46,14 @@ describe("the prompt in a terminal", function()
     end
 
     local function start(width, environment, prompt)
-        tmux(("-f /dev/null new-session -d -x %d -y 40 %s"):format(width or 80, program.quote(
+        local command = ("-f /dev/null new-session -d -x %d -y 40 %s"):format(width or 80, program.quote(
             ("cd %s && XDG_STATE_HOME=%s/state XDG_CONFIG_HOME=%s %s exec %s"):format(
                 program.quote(folder), folder, folder, environment or "",
-                program.quote(program.absolute_path)))))
+                program.quote(program.absolute_path))))
+        for _ = 1, 20 do -- the server of a session before may be about to end
+            if select(2, tmux(command)) == 0 then break end
+            program.shell("sleep 0.1")
+        end
         wait_for("\n" .. (prompt or ">"))
     end
 
