@@ -387,7 +387,8 @@ static int watch(lua_State *L) {
     if (lua_gethook(L) != hook && lua_gethook(c->main) != hook) w->hook = NULL;
     if (!install(L, w)) {
         w->on = false;
-        lua_pushliteral(L, "another hook counts instructions: operations cannot be watched");
+        lua_pushliteral(
+            L, "operations cannot be watched: a hook counts instructions, as a host's limits do");
         return lua_error(L);
     }
     install(c->main, w);

@@ -2,6 +2,8 @@
 -- by operation and line, tables of them. Layer: lua, on the hook of bindings/watch.c.
 local luma, _, tensor_meta = ...
 local watch, clock = tensor_meta.watch, luma.clock
+local co = coroutine or {} -- a host may not have opened it
+local running_now, status_of = co.running, co.status
 
 local M = {}
 
@@ -41,7 +43,7 @@ local running = 0 -- listeners that were ever added, their keys
 -- One that a suspended coroutine has added hears nothing meanwhile.
 local function tell(...)
     for _, listener in next, listeners do
-        if not listener.owner or coroutine.status(listener.owner) ~= "suspended" then
+        if not listener.owner or status_of(listener.owner) ~= "suspended" then
             listener.hear(...)
         end
     end
@@ -141,7 +143,7 @@ local function collector()
         row.bytes = row.bytes + bytes
         row.time = row.time + seconds
     end
-    return {hear = hear, list = list, owner = coroutine.running()}
+    return {hear = hear, list = list, owner = running_now and running_now()}
 end
 
 local function report_of(list, total)
