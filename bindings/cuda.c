@@ -14,12 +14,14 @@ static int is_available(lua_State *L) {
     return 2;
 }
 
+static const char switched_off[] = "CUDA is switched off by the host";
+
 /* has_driver(): true where there is a driver or an emulated device; it is not started. Else why. */
 static int has_driver(lua_State *L) {
-    const char *why;
-    lm_enter(L);
-    lua_pushboolean(L, lm_cuda_driver_there(&why));
-    if (!why) return 1;
+    const char *why = switched_off;
+    bool there = !(lm_enter(L)->flags & LUMA_LUA_NO_CUDA) && lm_cuda_driver_there(&why);
+    lua_pushboolean(L, there);
+    if (there) return 1;
     lua_pushstring(L, why);
     return 2;
 }
@@ -40,7 +42,7 @@ static void push_library(void *ctx, const char *title, const char *file, const c
 
 /* libraries(): {name =, file = | why =, emulated =} of each, and `ptx`: whether it is built in */
 static int libraries(lua_State *L) {
-    lm_enter(L);
+    if (lm_enter(L)->flags & LUMA_LUA_NO_CUDA) return luaL_error(L, "%s", switched_off);
     lua_newtable(L);
     lm_cuda_libraries(push_library, L);
     lua_pushboolean(L, lm_cuda_has_ptx());

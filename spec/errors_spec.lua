@@ -232,7 +232,7 @@ describe("no argument ends the process:", function()
   -- What would print, wait, or change the whole process.
   local skip = {help = true, show = true, set_num_threads = true, set_memory_limit = true,
                 fail_after = true, fail_lua_after = true, set_default_dtype = true,
-                set_default_device = true, set_memory_callback = true,
+                set_default_device = true, set_memory_callback = true, set_op_callback = true,
                 set_print = true, load = true, save = true, config = true}
 
   it("functions", function()

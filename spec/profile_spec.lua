@@ -215,7 +215,7 @@ describe("luma.profile", function()
         local good, message = pcall(luma.profile, function() end)
         debug.sethook()
         assert.is_false(good)
-        assert.equal("operations cannot be watched: a hook counts instructions, as a host's limits do", message)
+        assert.matches("^operations cannot be watched: a hook counts instructions", message)
     end)
 end)
 
