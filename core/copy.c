@@ -277,6 +277,7 @@ luma_status luma_fill(luma_state *S, luma_tensor *dst, luma_scalar value) {
 /* The elements of x in dtype, copied into *out. */
 static luma_status copy_out(luma_state *S, luma_tensor *out, const luma_tensor *x,
                             luma_dtype dtype) {
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (!out->storage) return duplicate(S, out, x, dtype);
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), dtype, x->layout.ndim, x->layout.shape, NULL,
@@ -293,6 +294,7 @@ luma_status lm_cast(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_
 }
 
 luma_status luma_to_dtype(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype) {
+    LM_TRY(lm_tensor_live(S, 1, x));
     if ((unsigned)dtype >= LUMA_NDTYPES) {
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "no dtype has the number %d", (int)dtype);
     }
@@ -303,6 +305,7 @@ luma_status luma_to_device(luma_state *S, luma_tensor *out, const luma_tensor *x
                            const char *device) {
     lm_device *d;
     lm_result r;
+    LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_device_find(S, device, &d));
     if (!out->storage && d == lm_device_of(x)) {
         S->copies.shared++;
@@ -314,6 +317,7 @@ luma_status luma_to_device(luma_state *S, luma_tensor *out, const luma_tensor *x
 }
 
 luma_status luma_contiguous(luma_state *S, luma_tensor *out, const luma_tensor *x) {
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (out->storage || !luma_is_contiguous(x)) return copy_out(S, out, x, x->dtype);
     S->copies.shared++;
     luma_share(out, x);

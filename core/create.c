@@ -22,6 +22,7 @@ luma_status luma_ones(luma_state *S, luma_tensor *out, int ndim, const int64_t *
 
 luma_status luma_empty_like(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype,
                             const char *device) {
+    LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_dtype_or(S, 2, x->dtype, &dtype));
     return luma_empty(S, out, x->layout.ndim, x->layout.shape, dtype,
                       device ? device : lm_device_of(x)->name);
@@ -29,6 +30,7 @@ luma_status luma_empty_like(luma_state *S, luma_tensor *out, const luma_tensor *
 
 luma_status luma_full_like(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_scalar value,
                            luma_dtype dtype, const char *device) {
+    LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_dtype_or(S, 3, x->dtype, &dtype));
     return luma_full(S, out, x->layout.ndim, x->layout.shape, value, dtype,
                      device ? device : lm_device_of(x)->name);
@@ -323,6 +325,7 @@ luma_status lm_create_drawn(luma_state *S, luma_tensor *out, lm_draw_fn *draw, i
 
 luma_status lm_create_drawn_like(luma_state *S, luma_tensor *out, lm_draw_fn *draw,
                                  const luma_tensor *x, luma_dtype dtype, const char *device) {
+    LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_dtype_or(S, 2, x->dtype, &dtype));
     return lm_create_drawn(S, out, draw, x->layout.ndim, x->layout.shape, dtype,
                            device ? device : lm_device_of(x)->name);

@@ -269,6 +269,8 @@ luma_status luma_load(luma_state *S, luma_file *out, const char *path) {
 luma_status luma_save(luma_state *S, const char *path, int n, const char *const *names,
                       const luma_tensor *xs, bool compressed, int nmetadata,
                       const luma_pair *metadata) {
+    for (int i = 0; i < n; i++)
+        LM_TRY(lm_tensor_live(S, 3, &xs[i]));
     if (nmetadata > 0 && !ends_with(path, ".safetensors"))
         return lm_fail(S, LUMA_ERR_FILE, 0, "%.200s: only .safetensors holds metadata", path);
     if (ends_with(path, ".npy")) {

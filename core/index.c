@@ -269,6 +269,8 @@ luma_status luma_nonzero(luma_state *S, luma_tensor *out, const luma_tensor *x) 
 
 luma_status luma_masked_select(luma_state *S, luma_tensor *out, const luma_tensor *x,
                                const luma_tensor *mask) {
+    LM_TRY(lm_tensor_live(S, 1, x));
+    LM_TRY(lm_tensor_live(S, 2, mask));
     if (mask->dtype != LUMA_BOOL)
         return lm_fail(S, LUMA_ERR_DTYPE, 2, "the mask is %s: bool expected",
                        lm_dtypes[mask->dtype].name);

@@ -163,6 +163,7 @@ luma_status luma_tile(luma_state *S, luma_tensor *out, const luma_tensor *x, int
     lm_text t;
     int64_t shape[LUMA_MAX_DIMS] = {0};
     int added = n - x->layout.ndim;
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (added < 0 || n > LUMA_MAX_DIMS) {
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%d repetitions for %s: %d to %d expected", n,
                        text(&t, &x->layout), x->layout.ndim, LUMA_MAX_DIMS);
@@ -234,6 +235,7 @@ luma_status luma_roll(luma_state *S, luma_tensor *out, const luma_tensor *x, int
                       const int64_t *shifts, int m, const int64_t *dims) {
     lm_result r;
     int64_t shift[LUMA_MAX_DIMS] = {0};
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (n != (m == 0 ? 1 : m)) {
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%d shifts for %d dims", n, m);
     }

@@ -90,6 +90,8 @@ static luma_status shape_of(luma_state *S, plan *p, const luma_tensor *const *in
     p->ndim = 0;
     for (int i = 0; i < p->nin; i++) {
         const luma_tensor *x = ins[i];
+        if (!x->storage && !lm_is_number(x))
+            return lm_fail(S, LUMA_ERR_ARGUMENT, i + 1, "a tensor or a number expected");
         if (!x->storage) continue;
         if (!first) {
             first = x;
@@ -407,6 +409,8 @@ static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma
     for (int k = 0; k < nin; k++) {
         if (ins[k]->storage) {
             p[k + 1] = ins[k]->storage->data + ins[k]->layout.offset * size;
+        } else if (!lm_is_number(ins[k])) {
+            return false;
         } else {
             p[k + 1] = quick_number(&values[k], x->dtype, ins[k]->number);
             s[k + 1] = 0;

@@ -24,6 +24,7 @@ static luma_status sort_pair(luma_state *S, luma_tensor outs[2], const luma_tens
     int ndim = x->layout.ndim;
     int64_t shape[LUMA_MAX_DIMS];
     memcpy(shape, x->layout.shape, sizeof shape);
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (ndim) shape[dim] = k;
     if (outs[0].storage && outs[0].storage == outs[1].storage &&
         lm_layout_may_overlap(&outs[0].layout, &outs[1].layout))
@@ -67,6 +68,7 @@ luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x, 
 luma_status luma_argsort(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                          bool descending) {
     int d, ndim = x->layout.ndim;
+    LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_dim(S, 2, dim, ndim, &d));
     lm_result r;
     LM_TRY(

@@ -87,7 +87,12 @@ static bool fits_storage(const luma_layout *layout, luma_dtype dtype, const lm_s
     return first >= 0 && last < (int64_t)(st->nbytes >> __builtin_ctz(lm_dtypes[dtype].size));
 }
 
+luma_status lm_tensor_live(luma_state *S, int argument, const luma_tensor *x) {
+    return x->storage ? LUMA_OK : lm_fail(S, LUMA_ERR_ARGUMENT, argument, "a tensor expected");
+}
+
 luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written) {
+    LM_TRY(lm_tensor_live(S, argument, x));
     if (!fits_storage(&x->layout, x->dtype, x->storage))
         return lm_fail(S, LUMA_ERR_SHAPE, argument,
                        "the view reaches outside its storage of %lld elements",

@@ -32,7 +32,9 @@ luma_status lm_tensor_new(luma_state *S, luma_tensor *out, lm_device *device, lu
 luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x,
                            const luma_layout *layout);
 
-/* An error when x reaches outside its storage or, to be written, overlaps itself. */
+/* An error of what is no tensor but a number or LUMA_NEW. */
+luma_status lm_tensor_live(luma_state *S, int argument, const luma_tensor *x);
+/* The same, and when x reaches outside its storage or, to be written, overlaps itself. */
 luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written);
 
 /* The one way an operation makes its result. Usage:

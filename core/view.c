@@ -183,8 +183,9 @@ luma_status luma_as_strided(luma_state *S, luma_tensor *out, const luma_tensor *
                             const int64_t *shape, const int64_t *stride, int64_t offset) {
     lm_text t;
     int64_t numel, first, last;
-    int64_t elements = (int64_t)(x->storage->nbytes / lm_dtype_size(x->dtype));
     luma_layout layout = {.ndim = ndim, .offset = offset};
+    LM_TRY(lm_tensor_live(S, 1, x));
+    int64_t elements = (int64_t)(x->storage->nbytes / lm_dtype_size(x->dtype));
     if (ndim > LUMA_MAX_DIMS) return too_many_dims(S, 2, ndim);
     for (int d = 0; d < ndim; d++) {
         layout.shape[d] = shape[d];

@@ -223,6 +223,112 @@ static void test_making(void) {
     luma_release(S, &x);
 }
 
+/* LUMA_NEW, or a number where none is taken, is an error and nothing else. */
+static void test_no_tensors(void) {
+    const int64_t shape[2] = {2, 2}, dims[1] = {0};
+    const luma_tensor nine = luma_number(9);
+    luma_tensor good = LUMA_NEW, outs[2] = {LUMA_NEW, LUMA_NEW};
+    luma_list list;
+    luma_scalar value;
+    bool flag;
+    char bytes[16] = {0};
+    OK(luma_ones(S, &good, 2, shape, LUMA_FLOAT32, "cpu"));
+#define TRY(name, ...)                                                                             \
+    do {                                                                                           \
+        luma_status status = luma_##name(S, __VA_ARGS__);                                          \
+        if (status == LUMA_OK &&                                                                   \
+            !(number && strstr(" neg add clamp isnan eq copy allclose ", " " #name " ")))          \
+            printf("%s\n", #name), failures++;                                                     \
+        luma_release(S, &outs[0]);                                                                 \
+        checks++;                                                                                  \
+    } while (0)
+    for (int number = 0; number < 2; number++) {
+        luma_tensor none = number ? nine : LUMA_NEW, *x = &none;
+        TRY(neg, outs, x);
+        TRY(add, outs, x, &good);
+        TRY(add, outs, &good, x);
+        TRY(where, outs, x, &good, &good);
+        TRY(clamp, outs, x, nine.number, nine.number);
+        TRY(isnan, outs, x);
+        TRY(eq, outs, x, &good);
+        TRY(sum, outs, x, 0, NULL, false);
+        TRY(argmax, outs, x, 0, NULL, false);
+        TRY(var, outs, x, 0, NULL, false);
+        TRY(view, outs, x, 2, shape);
+        TRY(squeeze, outs, x, 0, NULL);
+        TRY(unsqueeze, outs, x, 0);
+        TRY(transpose, outs, x, 0, 1);
+        TRY(t, outs, x);
+        TRY(permute, outs, x, 1, dims);
+        TRY(select, outs, x, 0, 0);
+        TRY(narrow, outs, x, 0, 0, 1);
+        TRY(slice, outs, x, 0, 0, 1, 1);
+        TRY(expand, outs, x, 2, shape);
+        TRY(diagonal, outs, x, 0, 0, 1);
+        TRY(flip, outs, x, 1, dims);
+        TRY(as_strided, outs, x, 1, dims, dims, 0);
+        TRY(detach, outs, x);
+        TRY(split, &list, x, 1, shape, 0);
+        TRY(chunk, &list, x, 2, 0);
+        TRY(unbind, &list, x, 0);
+        TRY(reshape, outs, x, 2, shape);
+        TRY(flatten, outs, x, 0, -1);
+        TRY(contiguous, outs, x);
+        TRY(clone, outs, x);
+        TRY(cat, outs, 1, x, 0);
+        TRY(stack, outs, 1, x, 0);
+        TRY(tile, outs, x, 1, shape);
+        TRY(roll, outs, x, 1, shape, 0, NULL);
+        TRY(pad, outs, x, 2, shape, nine.number);
+        TRY(masked_fill, outs, x, &good, &nine);
+        TRY(slice_set, outs, x, &good, 0, 0);
+        TRY(slice_set, outs, &good, x, 0, 0);
+        TRY(to_dtype, outs, x, LUMA_INT8);
+        TRY(to_device, outs, x, "cpu");
+        TRY(copy, x, &good);
+        TRY(copy, &good, x);
+        TRY(fill, x, nine.number);
+        TRY(index_select, outs, x, 0, &good);
+        TRY(index_select, outs, &good, 0, x);
+        TRY(gather, outs, x, 0, &good);
+        TRY(take, outs, &good, x);
+        TRY(masked_select, outs, &good, x);
+        TRY(nonzero, outs, x);
+        TRY(scatter, outs, &good, 0, x, &good);
+        TRY(index_add, outs, &good, 0, x, &good);
+        TRY(max, outs, false, 0, false, x);
+        TRY(sort, outs, x, 0, false);
+        TRY(argsort, outs, x, 0, false);
+        TRY(topk, outs, x, 1, 0, true);
+        TRY(cumsum, outs, x, 0);
+        TRY(softmax, outs, x, 0);
+        TRY(matmul, outs, x, &good);
+        TRY(matmul, outs, &good, x);
+        TRY(mm, outs, &good, x);
+        TRY(bmm, outs, &good, x);
+        TRY(mv, outs, &good, x);
+        TRY(dot, outs, &good, x);
+        TRY(equal, &flag, x, &good);
+        TRY(allclose, &flag, &good, x, 0, 0, false);
+        TRY(item, x, &value);
+        TRY(read, x, bytes, 4);
+        TRY(write, x, bytes, 4);
+        TRY(rand, x);
+        TRY(randperm, x);
+        TRY(bernoulli, outs, x);
+        TRY(multinomial, outs, x, 1, true);
+        TRY(tril, outs, x, 0);
+        TRY(diag, outs, x, 0);
+        TRY(meshgrid, &list, 1, x, false);
+        TRY(empty_like, outs, x, LUMA_NDTYPES, NULL);
+        TRY(full_like, outs, x, nine.number, LUMA_NDTYPES, NULL);
+        TRY(record_stream, x, "cpu", NULL);
+        TRY(save, "/nowhere/x.npy", 1, NULL, x, false, 0, NULL);
+    }
+#undef TRY
+    luma_release(S, &good);
+}
+
 static void test_refusing(void) {
     const int64_t shape[1] = {3};
     luma_tensor x = of_floats(1, shape, (const float[]){1, 2, 3}), none = LUMA_NEW;
@@ -374,6 +480,7 @@ int main(void) {
     test_wrapping();
     test_calling();
     test_making();
+    test_no_tensors();
     test_refusing();
     test_every_name();
     luma_close(S);
