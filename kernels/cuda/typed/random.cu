@@ -14,7 +14,11 @@
 LM_FN void make_words(const lm_args_random *a, int64_t i, uint32_t *words) {
     uint64_t block = a->offset / 4 + (uint64_t)i;
     if (a->given) {
-        for (int k = 0; k < (a->skip ? 8 : 4); k++)
+        LM_UNROLL
+        for (int k = 0; k < 4; k++)
+            words[k] = a->given[4 * i + k];
+        LM_UNROLL
+        for (int k = 4; a->skip && k < 8; k++)
             words[k] = a->given[4 * i + k];
     } else {
         lm_random_block(a->seed, block, 0, words);
