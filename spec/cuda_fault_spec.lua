@@ -95,6 +95,41 @@ describe("a fault", function()
     end
   end)
 
+  it("is that of the line that prints", function()
+    local x = T({1}, "int64") % T({0}, "int64")
+    local line = debug.getinfo(1, "l").currentline + 1
+    local ok, message = pcall(function() return tostring(x) .. "" end)
+    assert.is_false(ok)
+    assert.matches(("cuda_fault_spec.lua:%d: tostring: attempt to perform 'n%%0'"):format(line),
+      message, 1, true)
+  end)
+
+  it("goes with what was sent to another device", function()
+    local output = program.shell("LUMA_CUDA=emulate LUMA_EMU_DEVICES=3 $LUMA -e " .. program.quote [[
+      local function T(v, d) return luma.tensor(v, {dtype = "int64", device = d}) end
+      local x = T({7, 8}, "cuda:0") // T({1, 0}, "cuda:0")
+      local before = luma.cuda.stats "cuda:0".synchronisations
+      local y = x:to "cuda:1":to "cuda:2"
+      print(luma.cuda.stats "cuda:0".synchronisations - before)
+      print(pcall(function() return y[1] end))
+      print(pcall(function() return y[1] end)) -- said once
+      x = T({7}, "cuda:0") // T({1}, "cuda:0")
+      y = x:to "cuda:1"
+      local z = T({7}, "cuda:1") % T({0}, "cuda:1")
+      print(pcall(function() return y[1] end))
+      print(pcall(luma.cuda.synchronize, "cuda:0"))
+      before = luma.cuda.stats "cuda:0".synchronisations
+      x = x:to "cuda:1"
+      print(x[1], luma.cuda.stats "cuda:0".synchronisations - before)]])
+    local where = "(command line):"
+    local function said(line, what, op, n)
+      return ("false\t%s%d: index: attempt to perform '%s' at [%d] (in '%s', queued on cuda:%d before)\n")
+        :format(where, line, what, n == 0 and 2 or 1, op, n)
+    end
+    assert.equal("0\n" .. said(6, "n//0", "floor_div", 0) .. "true\t7\n" ..
+      said(11, "n%0", "remainder", 1) .. "true\n7\t0\n", output)
+  end)
+
   it("that came first wins", function()
     local a, zero = T({1, 2}, "int64"), T({0, 0}, "int64")
     local _ = a % zero

@@ -56,7 +56,8 @@ typedef struct lm_cuda {
     lm_modules *modules;
     CUdeviceptr faults; /* LM_WATCHES + 1 of lm_fault, the last for launches beyond the others */
     lm_watch watch[LM_WATCHES];
-    int watches; /* in use; LM_WATCHES + 1 when the last fault is in use too */
+    int watches;      /* in use; LM_WATCHES + 1 when the last fault is in use too */
+    uint32_t senders; /* bit i: bytes of device i came since this one was last waited for */
     lm_staging *staging;
     CUevent events[LM_SPARE_EVENTS]; /* made and not in use (memory.c) */
     int nevents;
@@ -91,7 +92,7 @@ bool lm_cuda_push(lm_cuda *c);
 ** An error that spoils the context is kept: lm_cuda_enter gives it from then on. */
 luma_status lm_cuda_check(luma_state *S, lm_cuda *c, CUresult result, const char *what);
 
-/* Whether the device can run luma's kernels, or why not. (device.c) */
+/* Whether the device can run luma's kernels now, or why not. (device.c) */
 bool lm_cuda_suits(const lm_cuda *c, char *why, size_t size);
 
 /* Loads PTX, whose line .version is lowered in place where the driver is older; the driver's log is

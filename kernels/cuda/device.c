@@ -84,7 +84,19 @@ static luma_status open_parts(luma_state *S, lm_cuda *c) {
     return LUMA_OK;
 }
 
+/* Whether nothing can be asked of the device any more, and why. */
+static bool is_unusable(const lm_cuda *c, char *why, size_t size) {
+    if (lm_driver_forked)
+        snprintf(why, size, "%s cannot be used after a fork: CUDA belongs to the parent process",
+                 c->name);
+    else if (c->lost[0])
+        snprintf(why, size, "%s cannot be used any more since an earlier error: %s", c->name,
+                 c->lost);
+    return lm_driver_forked || c->lost[0];
+}
+
 bool lm_cuda_suits(const lm_cuda *c, char *why, size_t size) {
+    if (is_unusable(c, why, size)) return false;
     if (c->capability < LEAST_CAPABILITY) {
         snprintf(why, size, "%s has compute capability %d.%d: at least %d.%d is needed", c->name,
                  c->capability / 10, c->capability % 10, LEAST_CAPABILITY / 10,
@@ -110,17 +122,6 @@ static luma_status make_ready(luma_state *S, lm_cuda *c) {
     c->ready = status == LUMA_OK;
     c->driver->cuCtxPopCurrent_v2(NULL);
     return status;
-}
-
-/* Whether nothing can be asked of the device any more, and why. */
-static bool is_unusable(const lm_cuda *c, char *why, size_t size) {
-    if (lm_driver_forked)
-        snprintf(why, size, "%s cannot be used after a fork: CUDA belongs to the parent process",
-                 c->name);
-    else if (c->lost[0])
-        snprintf(why, size, "%s cannot be used any more since an earlier error: %s", c->name,
-                 c->lost);
-    return lm_driver_forked || c->lost[0];
 }
 
 luma_status lm_cuda_enter(luma_state *S, lm_cuda *c) {

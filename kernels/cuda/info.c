@@ -35,7 +35,7 @@ bool lm_cuda_has_ptx(void) {
 }
 
 luma_status lm_cuda_available(luma_state *S) {
-    char why[200];
+    char why[600];
     LM_TRY(look_for_devices(S));
     const lm_device *d = S->current_device;
     for (int i = 0; i < S->ndevices && !d; i++)

@@ -174,10 +174,34 @@ static luma_status take_faults(luma_state *S, lm_cuda *c) {
     return raise_fault(S, c, &found[first], first < LM_WATCHES ? &c->watch[first] : NULL);
 }
 
+static luma_status wait_for_stream(luma_state *S, lm_cuda *c);
+
+/* What came from other devices is as good as they were: their faults are found here too. */
+static luma_status wait_for_senders(luma_state *S, lm_cuda *c) {
+    uint32_t senders = c->senders;
+    luma_status status = LUMA_OK;
+    c->senders = 0;
+    for (int i = 0; i < S->ndevices && senders; i++) {
+        lm_device *d = S->devices[i];
+        lm_cuda *sender = d->ops == &lm_cuda_ops ? lm_cuda_of(d) : NULL;
+        if (!sender || !(senders >> sender->ordinal & 1) || !lm_cuda_usable(sender)) continue;
+        senders &= ~(UINT32_C(1) << sender->ordinal);
+        if (sender->watches == 0 && !sender->senders) continue;
+        LM_TRY(lm_cuda_enter(S, sender));
+        status = wait_for_stream(S, sender);
+        lm_cuda_leave(sender);
+        if (status == LUMA_OK) continue;
+        c->senders = senders; /* said the next time */
+        break;
+    }
+    return status;
+}
+
 static luma_status wait_for_stream(luma_state *S, lm_cuda *c) {
     LM_TRY(ask_faults(S, c));
     LM_TRY(ring_drain(S, c));
-    return take_faults(S, c);
+    LM_TRY(take_faults(S, c));
+    return c->senders ? wait_for_senders(S, c) : LUMA_OK;
 }
 
 luma_status lm_cuda_synchronize(luma_state *S, lm_device *d) {
@@ -309,6 +333,7 @@ luma_status lm_cuda_send(luma_state *S, lm_device *d, const void *src, lm_device
     lm_cuda *sender = lm_cuda_of(d), *receiver = lm_cuda_of(to);
     if (nbytes == 0) return LUMA_OK;
     LM_TRY(follow(S, receiver, sender));
+    receiver->senders |= UINT32_C(1) << sender->ordinal;
     luma_status status = copy_peer(S, sender, (CUdeviceptr)(uintptr_t)src, receiver,
                                    (CUdeviceptr)(uintptr_t)dst, nbytes);
     /* src may be used anew only after the copy; it may have been queued where this fails */

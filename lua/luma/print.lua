@@ -246,7 +246,14 @@ end
 
 local M = {}
 
-M.tostring = tensor_text
+-- What a device finds when it is waited for belongs to the line that shows the tensor.
+function M.tostring(x)
+    local good, text = pcall(tensor_text, x)
+    if good then return text end
+    local reason = type(text) == "string" and text:match("^luma/print%.lua:%d+: (.*)$")
+    if not reason then error(text, 0) end
+    error((reason:gsub("^%l+: ", "tostring: ")), 3)
+end
 
 -- Text of any value: tables with what is in them, tensors in them on one line.
 function M.show(v)

@@ -267,6 +267,8 @@ static int spoil(const char *text, long n) {
     CHECK(raises(L, "return x:cpu()", "cannot be used any more since an earlier error: cuda:0: "));
     CHECK(raises(L, "luma.zeros(3, {device = 'cuda'})", text));
     CHECK(works(L, "assert((y + y):sum():item() == 8)"));
+    CHECK(raises(L, "assert(luma.cuda.is_available())",
+                 "no CUDA device (cuda:0 cannot be used any more"));
     CHECK(works(L, "x = nil collectgarbage()"));
     lua_close(L);
     return 0;
