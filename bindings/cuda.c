@@ -26,9 +26,14 @@ static int has_driver(lua_State *L) {
     return 2;
 }
 
-static void push_library(void *ctx, const char *title, const char *file, const char *why) {
+static void push_library(void *ctx, const char *title, const char *file, const char *why,
+                         int version) {
     lua_State *L = ctx;
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 5);
+    if (version > 0) {
+        lua_pushfstring(L, "%d.%d", version / 1000, version % 1000 / 10);
+        lua_setfield(L, -2, "cuda");
+    }
     lua_pushstring(L, title);
     lua_setfield(L, -2, "name");
     lua_pushstring(L, why ? NULL : file);
@@ -40,7 +45,7 @@ static void push_library(void *ctx, const char *title, const char *file, const c
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
 
-/* libraries(): {name =, file = | why =, emulated =} of each, and `ptx`: whether it is built in */
+/* libraries(): {name =, file = | why =, emulated =, cuda = "13.0"} of each, and `ptx`: whether it is built in */
 static int libraries(lua_State *L) {
     if (lm_enter(L)->flags & LUMA_LUA_NO_CUDA) return luaL_error(L, "%s", switched_off);
     lua_newtable(L);

@@ -110,7 +110,8 @@ describe("the luma program", function()
         it("tries an emulated device, and ends with status 1 where one does not compute", function()
             local output, status = shell("LUMA_CUDA=emulate $LUMA check")
             assert.equal(0, status)
-            assert.matches("\nCUDA driver +emulated\ncuBLAS +emulated\ncuRAND +emulated\nNVRTC +emulated\n",
+            assert.matches("\nCUDA driver +emulated %(CUDA 13.0%)\ncuBLAS +emulated\ncuRAND +emulated\n"
+                .. "NVRTC +emulated\n",
                 output)
             assert.matches("\ncuda:0 +luma emulated device 0, compute capability 9.0, 4.0 GB of memory, "
                 .. "[%d.]+ GB free; computes", output)

@@ -27,7 +27,7 @@ void lm_cuda_libraries(lm_cuda_library_fn *f, void *ctx) {
     lm_library_facts list[LM_NLIBRARIES];
     lm_library_list(list);
     for (int i = 0; i < LM_NLIBRARIES; i++)
-        f(ctx, list[i].title, list[i].emulated ? NULL : list[i].file, list[i].why);
+        f(ctx, list[i].title, list[i].emulated ? NULL : list[i].file, list[i].why, list[i].version);
 }
 
 bool lm_cuda_has_ptx(void) {

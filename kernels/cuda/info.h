@@ -18,8 +18,10 @@ luma_status lm_cuda_available(luma_state *S);
 /* Is there a driver's library, or an emulated device? Nothing is started. Else *why as above. */
 bool lm_cuda_driver_there(const char **why);
 /* libcuda, libcublas, libcurand, libnvrtc: each is opened. Calls f(ctx, title, file, why) in turn:
-** file "" and why where it is not there; file NULL: the emulated device stands for it. */
-typedef void lm_cuda_library_fn(void *ctx, const char *title, const char *file, const char *why);
+** file "" and why where it is not there; file NULL: the emulated device stands for it. version: of CUDA,
+** for the driver, as 13000; 0: not known. */
+typedef void lm_cuda_library_fn(void *ctx, const char *title, const char *file, const char *why,
+                                int version);
 void lm_cuda_libraries(lm_cuda_library_fn *f, void *ctx);
 bool lm_cuda_has_ptx(void); /* built with kernels for devices that are not emulated */
 

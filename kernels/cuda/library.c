@@ -299,6 +299,7 @@ void lm_library_list(lm_library_facts list[LM_NLIBRARIES]) {
     lm_nvrtc_open(&why[3]);
     for (int i = 0; i < LM_NLIBRARIES; i++) {
         list[i] = (lm_library_facts){.title = libraries[i]->title, .why = why[i]};
+        if (i == 0 && !why[i]) list[i].version = driver.version;
         if (why[i]) continue;
         list[i].emulated = !libraries[i]->handle || libraries[i]->handle == driver_library.handle;
         list[i].emulated = list[i].emulated && driver.emulated;

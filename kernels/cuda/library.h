@@ -45,6 +45,7 @@ bool lm_driver_there(const char **why);
 typedef struct {
     const char *title, *why;
     char file[512];
+    int version; /* the newest CUDA of a driver that was started: 13000; else 0 */
     bool emulated;
 } lm_library_facts;
 #define LM_NLIBRARIES 4

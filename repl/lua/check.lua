@@ -76,7 +76,8 @@ local function cuda()
     for _, library in ipairs(list) do
         local why = library.why
         if why and library ~= list[1] and why == list[1].why then why = "not opened without a driver" end
-        say(library.name, "%s", why or (library.emulated and "emulated") or library.file)
+        say(library.name, "%s%s", why or (library.emulated and "emulated") or library.file,
+            library.cuda and (" (CUDA %s)"):format(library.cuda) or "")
     end
     say("PTX", list.ptx and "built in" or "not built in: only the emulated device has kernels")
     local there, why = luma.cuda.is_available()
