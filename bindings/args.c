@@ -139,13 +139,22 @@ bool lm_arg_boolean(lm_call *k, int arg, int idx) {
     return lua_toboolean(k->L, idx);
 }
 
+/* Raises that name is no dtype, with the dtype it may stand for. */
+LM_NORETURN static void unknown_dtype(lm_call *k, int arg, const char *name) {
+    lm_near near = {name, NULL, 0};
+    for (int d = 0; d < LUMA_NDTYPES; d++)
+        lm_near_try(&near, lm_dtypes[d].name);
+    name = lm_brief(k->L, name);
+    if (near.best) lm_bad(k, arg, "unknown dtype '%s'; did you mean '%s'?", name, near.best);
+    lm_bad(k, arg, "unknown dtype '%s'", name);
+}
+
 luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx) {
     luma_dtype dtype;
     size_t length;
     if (lua_type(k->L, idx) != LUA_TSTRING) lm_bad_type(k, arg, idx, "dtype");
     const char *name = lua_tolstring(k->L, idx, &length);
-    if (!lm_dtype_parse(name, length, &dtype))
-        lm_bad(k, arg, "unknown dtype '%s'", lm_brief(k->L, name));
+    if (!lm_dtype_parse(name, length, &dtype)) unknown_dtype(k, arg, name);
     return dtype;
 }
 

@@ -57,7 +57,7 @@ static const struct {
     luma_dtype dtype;
 } aliases[] = {{"f8e4m3", LUMA_FLOAT8_E4M3}, {"float8", LUMA_FLOAT8_E4M3}, {"half", LUMA_FLOAT16},
                {"float", LUMA_FLOAT32},      {"double", LUMA_FLOAT64},     {"long", LUMA_INT64},
-               {"int", LUMA_INT32},          {"byte", LUMA_UINT8}};
+               {"int", LUMA_INT32},          {"short", LUMA_INT16},        {"byte", LUMA_UINT8}};
 
 static bool same(const char *name, size_t length, const char *text) {
     return strlen(text) == length && memcmp(name, text, length) == 0;

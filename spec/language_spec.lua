@@ -149,7 +149,12 @@ describe("dtypes and devices:", function()
                               i8 = "int8", i16 = "int16", i32 = "int32", f16 = "float16"} do
       assert.equal(long, luma.zeros(1, {dtype = short}).dtype)
     end
-    check.raises("unknown dtype 'flot32'", luma.zeros, 1, {dtype = "flot32"})
+    check.raises("unknown dtype 'flot32'; did you mean 'float32'?", luma.zeros, 1, {dtype = "flot32"})
+    check.raises("unknown dtype 'complex64'", luma.zeros, 1, {dtype = "complex64"})
+    for name, dtype in pairs {half = "float16", float = "float32", double = "float64", byte = "uint8",
+                              short = "int16", int = "int32", long = "int64", float8 = "float8_e4m3"} do
+      assert.equal(dtype, luma.zeros(1, {dtype = name}).dtype)
+    end
   end)
 
   it("fields and methods that describe", function()
