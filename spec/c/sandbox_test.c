@@ -15,6 +15,13 @@
 
 #define MB ((size_t)1 << 20)
 
+/* Seconds that a script may run over its limit: one library call, the collector, a busy machine. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OVER 10
+#else
+#define OVER 1
+#endif
+
 static int checks, failures;
 
 static bool check(bool ok, int line, const char *what) {
@@ -76,7 +83,7 @@ static void test_seconds(void) {
     CHECK(luma_lua_ended(L) == LUMA_LUA_SECONDS);
     CHECK(raises(L, "x = luma.ones(500, 500) while true do x:matmul(x) end", "time limit"));
     CHECK(raises(L, "return luma.zeros(1):expand(1 << 40):sum()", "time limit"));
-    CHECK(now() - start < 2);
+    CHECK(now() - start < 0.3 + OVER);
     CHECK(run(L, "return 1"));
     lua_close(L);
 }
@@ -220,7 +227,7 @@ static int64_t peak_kb(void) {
     return usage.ru_maxrss;
 }
 
-/* header: "name: what must come". Within 0.3 s and LIMIT, and a second more for slow machines. */
+/* header: "name: what must come". Within 0.3 s and LIMIT. */
 static void run_hostile(const char *header, const char *text, size_t n) {
     char name[200];
     snprintf(name, sizeof name, "%s", header);
@@ -234,7 +241,7 @@ static void run_hostile(const char *header, const char *text, size_t n) {
     const char *message = ok ? "" : lua_tostring(L, -1);
     double took = now() - start;
     checks++;
-    bool good = expected(wanted, ok, message) && took < 1.3;
+    bool good = expected(wanted, ok, message) && took < 0.3 + OVER;
     if (getenv("SHOW") || !good)
         printf("%s %s: %.2f s, peak %lld MB, %.150s\n", good ? "good" : "BAD", name, took,
                (long long)peak_kb() / 1024, ok ? "ok" : message);
@@ -243,7 +250,7 @@ static void run_hostile(const char *header, const char *text, size_t n) {
     CHECK(run(L, "return luma.ones(3):sum():item()") && lua_tonumber(L, -1) == 3);
     start = now();
     lua_close(L);
-    CHECK(now() - start < 1);
+    CHECK(now() - start < OVER);
 }
 
 static char *read_all(const char *path, size_t *n) {

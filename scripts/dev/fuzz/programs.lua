@@ -224,7 +224,7 @@ for name, f in pairs(luma) do
   if type(f) == "function" and not SKIP[name] then FUNCTIONS[#FUNCTIONS + 1] = name end
 end
 for text in luma.help():match("other methods: ([^\n]*)"):gmatch("[%w_]+") do
-  if text ~= "free" then METHODS[#METHODS + 1] = text end
+  if text ~= "free" and text ~= "dlpack" then METHODS[#METHODS + 1] = text end
 end
 table.sort(FUNCTIONS)
 table.sort(METHODS)
@@ -374,6 +374,8 @@ local function step()
     local x = tensor()
     table.insert(args, 1, x)
     call("x:" .. name, x[name], args, n + 1)
+  elseif chance(0.3) then
+    call("dlpack", function(x) return luma.from_dlpack(x:dlpack()) end, {tensor()}, 1)
   elseif chance(0.2) and #pool > 0 then
     local i = random(#pool)
     call("free", function(x) x:free() end, {pool[i]}, 1)
