@@ -155,10 +155,10 @@ describe("the luma program", function()
 
     it("starts in under 10 ms and 12 MB #slow", function()
         local best = math.huge
-        for _ = 1, 5 do
+        for _ = 1, 40 do -- with the shell; the least of them, since others may keep the machine busy
             local start = luma.clock()
-            shell("for i in 1 2 3 4 5 6 7 8 9 10; do $LUMA -e ''; done")
-            best = math.min(best, (luma.clock() - start) / 10)
+            shell("$LUMA -e ''")
+            best = math.min(best, luma.clock() - start)
         end
         assert.is_true(best < 0.010, best .. " seconds")
         local output = run{"-e", "for line in io.lines '/proc/self/status' do print(line) end"}
@@ -194,6 +194,12 @@ describe("the luma program", function()
     it("shows several values in a line each where one has several lines", function()
         assert.equal("1\t2\n1\n{1.0}\n[float32 1 cpu]\nnil\n",
             (run({"-i"}, "1, 2\n1, luma.ones(1), nil\n")))
+    end)
+
+    it("shows functions of luma with their call", function()
+        local output = run({"-i"}, "luma.cumsum\nluma.ones(1).item\nprint\nfunction f() end\nf\n")
+        assert.matches("^function: [%w:]*x?%w+  luma%.cumsum%(x %[, dim%]%)\nfunction: [^\n]*  x:item%(%)\n"
+            .. "function: [^\n ]*\nfunction: [^\n ]*\n$", output)
     end)
 
     it("shows the expression behind the last semicolon", function()

@@ -145,6 +145,10 @@ end
 
 local function text_of(v)
     if luma.is_tensor(v) then return tensor_text(v) end
+    if type(v) == "function" then -- one of luma's has its call behind it
+        local good, text = pcall(luma.help, v)
+        return good and tostring(v) .. "  " .. text:match("^[^\n]*") or v
+    end
     if type(v) == "table" then
         local meta = getmetatable(v)
         if not (type(meta) == "table" and meta.__tostring) then return luma.show(v) end
