@@ -203,7 +203,8 @@ static int dims_left(target *t) {
 
 static void check(target *t, int arg, luma_status status) {
     if (status == LUMA_OK) return;
-    t->k.c->S->argument = arg;
+    bool lacks = status == LUMA_ERR_MEMORY || status == LUMA_ERR_DEVICE;
+    t->k.c->S->argument = lacks ? 0 : arg;
     lm_raise(&t->k, status);
 }
 

@@ -151,6 +151,39 @@ describe("a fault", function()
     check.raises("n%0", luma.cuda.synchronize, D)
   end)
 
+  it("keeps its place and its position however many come before and after", function()
+    local one, zero = T({{1, 1}, {1, 1}}, "int64"), T({{1, 1}, {0, 1}}, "int64")
+    local function divide(n) for _ = 1, n do local _ = one // one end end
+    local synchronisations = luma.cuda.stats(D).synchronisations
+    for before = 0, 1600, 160 do
+      divide(before)
+      local _ = one % zero
+      _ = one // zero[2]
+      divide(1600 - before)
+      _ = T {1}:index_select(1, T({5}, "int64"))
+      assert.equal(synchronisations, luma.cuda.stats(D).synchronisations)
+      check.raises("attempt to perform 'n%0' at [2, 1] (in 'remainder', queued on", luma.cuda.synchronize, D)
+      luma.cuda.synchronize(D)
+      synchronisations = luma.cuda.stats(D).synchronisations
+    end
+  end)
+
+  it("blames no argument of the call that waits", function()
+    local x, mask = T {1, 2}, T({true, false}, "bool")
+    for _, wait in ipairs {
+      function() return x[mask] end, function() x[mask] = T {7} end, function() return x:nonzero() end,
+      function() return x:masked_select(mask) end, function() return luma.zeros(2):copy_(x) end,
+    } do
+      local _ = T({1}, "int64") % T({0}, "int64")
+      local ok, message = pcall(wait)
+      pcall(luma.cuda.synchronize, D)
+      assert.is_true(ok or not message:find("bad argument", 1, true), message)
+    end
+    local _ = x[T({3}, "int64")]
+    check.raises("index 3 at position [1] is out of range for size 2 (in indexing, queued on",
+      luma.cuda.synchronize, D)
+  end)
+
   it("leaves every tensor and the device usable", function()
     local x, i = T {1, 2, 3}, T({1, 2, 3}, "int64")
     local _ = i // (i - i)

@@ -25,8 +25,11 @@ typedef struct lm_staging lm_staging; /* transfer.c */
 typedef struct lm_modules lm_modules; /* module.c: of one device, the process's */
 typedef struct lm_blas lm_blas;       /* blas.c */
 
-/* Launches between two synchronisations whose faults are told apart. */
-#define LM_WATCHES 512
+/* Launches whose faults are told apart: two halves of so many, of which one is in use while those of
+** the other are on the way to the host. What a slot call may need is left in a half that is full. */
+#define LM_WATCHES 256
+#define LM_WATCHES_SPARE 16
+#define LM_FAULTS (2 * LM_WATCHES + 1) /* the last: of launches that find no room */
 typedef struct {
     lm_op op;
     int ndim;
@@ -54,9 +57,14 @@ typedef struct lm_cuda {
     int64_t l2_bytes;
     bool ready; /* what follows, and context and stream, is made */
     lm_modules *modules;
-    CUdeviceptr faults; /* LM_WATCHES + 1 of lm_fault, the last for launches beyond the others */
-    lm_watch watch[LM_WATCHES];
-    int watches;      /* in use; LM_WATCHES + 1 when the last fault is in use too */
+    CUdeviceptr faults; /* LM_FAULTS of lm_fault */
+    lm_watch watch[2 * LM_WATCHES];
+    int half, watches; /* in use, and how many of it */
+    bool other;        /* the other half is still to be looked at */
+    bool crowded;      /* the last fault is in use */
+    bool has_fault;    /* the first one that was found when a half was full: */
+    lm_fault fault;
+    lm_watch fault_watch;
     uint32_t senders; /* bit i: bytes of device i came since this one was last waited for */
     lm_staging *staging;
     CUevent events[LM_SPARE_EVENTS]; /* made and not in use (memory.c) */
@@ -125,6 +133,9 @@ lm_shape lm_cuda_shape(const lm_cuda *c, int64_t n, int each, unsigned block);
 ** counts in. op: LM_NOPS where it is not known. The synchronisation that finds a fault raises the error
 ** of the CPU, for the launch that was queued first. Between enter and leave. (transfer.c) */
 lm_fault *lm_cuda_watch(lm_cuda *c, lm_op op, int ndim, const int64_t *shape);
+/* Sends the faults of a half that is full to the host, and goes on with the other; the device may be
+** that far behind, no more. Where a call fails, another time does. At the end of slots. */
+void lm_cuda_turn_watches(lm_cuda *c);
 
 /* multiplier and shift for a divisor of 1 .. 2^31-1 (walk.c) */
 lm_divisor lm_divisor_of(int64_t divisor);

@@ -71,7 +71,7 @@ static void close_parts(lm_cuda *c) {
 
 static luma_status open_parts(luma_state *S, lm_cuda *c) {
     const lm_driver *driver = c->driver;
-    size_t nbytes = (LM_WATCHES + 1) * sizeof(lm_fault);
+    size_t nbytes = LM_FAULTS * sizeof(lm_fault);
     LM_TRY(lm_cuda_check(S, c, driver->cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING),
                          "cuStreamCreate"));
     LM_TRY(lm_cuda_check(S, c, driver->cuEventCreate(&c->event, CU_EVENT_DISABLE_TIMING),
@@ -140,7 +140,9 @@ luma_status lm_cuda_enter(luma_state *S, lm_cuda *c) {
 
 /* Nothing can be done about a failure: the context of the caller may be ours from then on. */
 void lm_cuda_leave(lm_cuda *c) {
-    if (--c->entered == 0) c->driver->cuCtxPopCurrent_v2(NULL);
+    if (--c->entered > 0) return;
+    if (c->watches > LM_WATCHES - LM_WATCHES_SPARE) lm_cuda_turn_watches(c);
+    c->driver->cuCtxPopCurrent_v2(NULL);
 }
 
 bool lm_cuda_usable(const lm_cuda *c) {

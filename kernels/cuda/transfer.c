@@ -24,14 +24,15 @@ struct lm_staging {
     int current;
     size_t used;     /* bytes of the current one */
     bool unsure;     /* copies that no event tells of are in the stream */
-    lm_fault *found; /* pinned, LM_WATCHES + 1 */
+    lm_fault *found; /* pinned, LM_FAULTS */
+    CUevent turned;  /* behind the copy of the other half's faults; NULL until it is needed */
 };
 
 luma_status lm_staging_open(luma_state *S, lm_cuda *c) {
     void *p;
     if (!c->staging) c->staging = calloc(1, sizeof *c->staging);
     if (!c->staging) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
-    CUresult result = c->driver->cuMemAllocHost_v2(&p, (LM_WATCHES + 1) * sizeof(lm_fault));
+    CUresult result = c->driver->cuMemAllocHost_v2(&p, LM_FAULTS * sizeof(lm_fault));
     LM_TRY(lm_cuda_check(S, c, result, "cuMemAllocHost"));
     c->staging->found = p;
     return LUMA_OK;
@@ -45,6 +46,7 @@ void lm_staging_close(lm_cuda *c) {
         if (s->segments[i].event) c->driver->cuEventDestroy_v2(s->segments[i].event);
     }
     if (s->found) c->driver->cuMemFreeHost(s->found);
+    if (s->turned) c->driver->cuEventDestroy_v2(s->turned);
     memset(s, 0, sizeof *s);
 }
 
@@ -112,25 +114,71 @@ static luma_status ring_take(luma_state *S, lm_cuda *c, size_t wanted, char **p,
 
 /* ---- faults ---- */
 
+static CUdeviceptr fault_at(const lm_cuda *c, int i) {
+    return c->faults + (size_t)i * sizeof(lm_fault);
+}
+
+static const lm_fault *first_of(const lm_fault *list, int n) {
+    for (int i = 0; i < n; i++)
+        if (list[i].code != LM_FAULT_NONE) return &list[i];
+    return NULL;
+}
+
 lm_fault *lm_cuda_watch(lm_cuda *c, lm_op op, int ndim, const int64_t *shape) {
-    int i = c->watches < LM_WATCHES ? c->watches : LM_WATCHES;
-    c->watches = i + 1;
-    if (i < LM_WATCHES) {
+    int i = LM_FAULTS - 1;
+    if (c->watches < LM_WATCHES) {
+        i = c->half * LM_WATCHES + c->watches++;
         lm_watch *w = &c->watch[i];
         w->op = op;
         w->ndim = ndim;
         memcpy(w->shape, shape, (size_t)ndim * sizeof *shape);
+    } else {
+        c->crowded = true;
     }
-    return (lm_fault *)(uintptr_t)(c->faults + (size_t)i * sizeof(lm_fault));
+    return (lm_fault *)(uintptr_t)fault_at(c, i);
 }
 
-/* Asks for the faults; they are there when the stream has been waited for. */
-static luma_status ask_faults(luma_state *S, lm_cuda *c) {
-    size_t nbytes = (size_t)c->watches * sizeof(lm_fault);
-    if (nbytes == 0) return LUMA_OK;
-    return lm_cuda_check(
-        S, c, c->driver->cuMemcpyDtoHAsync_v2(c->staging->found, c->faults, nbytes, c->stream),
-        "cuMemcpyDtoHAsync");
+/* Looks at what came of the other half, which is free then. */
+static bool look_at_other(lm_cuda *c) {
+    const int from = (1 - c->half) * LM_WATCHES;
+    const lm_fault *found = &c->staging->found[from];
+    if (c->driver->cuEventSynchronize(c->staging->turned) != CUDA_SUCCESS) return false;
+    const lm_fault *f = first_of(found, LM_WATCHES);
+    if (f && c->driver->cuMemsetD8Async(fault_at(c, from), 0, LM_WATCHES * sizeof *f, c->stream) !=
+                 CUDA_SUCCESS)
+        return false;
+    if (f && !c->has_fault) {
+        c->has_fault = true;
+        c->fault = *f;
+        c->fault_watch = c->watch[from + (f - found)];
+    }
+    c->other = false;
+    return true;
+}
+
+void lm_cuda_turn_watches(lm_cuda *c) {
+    const lm_driver *driver = c->driver;
+    lm_staging *s = c->staging;
+    const int from = c->half * LM_WATCHES;
+    if (!s->turned && driver->cuEventCreate(&s->turned, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return;
+    if (c->other && !look_at_other(c)) return;
+    if (driver->cuMemcpyDtoHAsync_v2(&s->found[from], fault_at(c, from),
+                                     LM_WATCHES * sizeof(lm_fault), c->stream) != CUDA_SUCCESS)
+        return;
+    if (driver->cuEventRecord(s->turned, c->stream) != CUDA_SUCCESS) return;
+    c->other = true;
+    c->half = 1 - c->half;
+    c->watches = 0;
+}
+
+/* Asks for n faults from the i-th on; they are there when the stream has been waited for. */
+static luma_status ask_faults(luma_state *S, lm_cuda *c, int i, int n) {
+    if (n == 0) return LUMA_OK;
+    return lm_cuda_check(S, c,
+                         c->driver->cuMemcpyDtoHAsync_v2(&c->staging->found[i], fault_at(c, i),
+                                                         (size_t)n * sizeof(lm_fault), c->stream),
+                         "cuMemcpyDtoHAsync");
 }
 
 /* The error that the CPU has for the same mistake. As an operation is over when its fault is found,
@@ -152,26 +200,35 @@ static luma_status raise_fault(luma_state *S, const lm_cuda *c, const lm_fault *
         status = lm_guard_fail(S, op, guard, ndim, place);
     }
     if (c->sync_always) return status;
-    return lm_fail(S, status, 0, "%s (in %s%s%s, queued on %s before)", luma_message(S),
-                   named ? "'" : "", named ? lm_ops[op].name : "an operation", named ? "'" : "",
+    /* no argument of the call that waits is to blame */
+    return lm_fail(S, LUMA_ERR_DEVICE, 0, "%s (in %s%s%s, queued on %s before)", luma_message(S),
+                   named ? "'" : "", named ? lm_ops[op].name : "indexing", named ? "'" : "",
                    c->name);
 }
 
 /* After the stream was waited for: raises the fault of the launch that was queued first. Faults stay
 ** on the device until they were cleared there, so that none is lost. */
 static luma_status take_faults(luma_state *S, lm_cuda *c) {
-    int n = c->watches;
-    size_t nbytes = (size_t)n * sizeof(lm_fault);
-    const lm_fault *found = c->staging->found;
-    int first = 0;
-    while (first < n && found[first].code == LM_FAULT_NONE)
-        first++;
-    if (first < n)
-        LM_TRY(lm_cuda_check(S, c, c->driver->cuMemsetD8Async(c->faults, 0, nbytes, c->stream),
-                             "cuMemsetD8Async"));
+    const lm_fault *found = c->staging->found, *first = NULL;
+    const int here = c->half * LM_WATCHES, there = (1 - c->half) * LM_WATCHES;
+    if (c->other) first = first_of(&found[there], LM_WATCHES);
+    if (!first) first = first_of(&found[here], c->watches);
+    if (!first && c->crowded) first = first_of(&found[LM_FAULTS - 1], 1);
+    if (first)
+        LM_TRY(lm_cuda_check(
+            S, c, c->driver->cuMemsetD8Async(c->faults, 0, LM_FAULTS * sizeof(lm_fault), c->stream),
+            "cuMemsetD8Async"));
+    bool has_fault = c->has_fault;
     c->watches = 0;
-    if (first == n) return LUMA_OK;
-    return raise_fault(S, c, &found[first], first < LM_WATCHES ? &c->watch[first] : NULL);
+    c->other = c->crowded = c->has_fault = false;
+    if (has_fault) return raise_fault(S, c, &c->fault, &c->fault_watch);
+    if (!first) return LUMA_OK;
+    return raise_fault(S, c, first,
+                       first < &found[LM_FAULTS - 1] ? &c->watch[first - found] : NULL);
+}
+
+static bool is_watching(const lm_cuda *c) {
+    return c->watches > 0 || c->other || c->crowded || c->has_fault;
 }
 
 static luma_status wait_for_stream(luma_state *S, lm_cuda *c);
@@ -186,7 +243,7 @@ static luma_status wait_for_senders(luma_state *S, lm_cuda *c) {
         lm_cuda *sender = d->ops == &lm_cuda_ops ? lm_cuda_of(d) : NULL;
         if (!sender || !(senders >> sender->ordinal & 1) || !lm_cuda_usable(sender)) continue;
         senders &= ~(UINT32_C(1) << sender->ordinal);
-        if (sender->watches == 0 && !sender->senders) continue;
+        if (!is_watching(sender) && !sender->senders) continue;
         LM_TRY(lm_cuda_enter(S, sender));
         status = wait_for_stream(S, sender);
         lm_cuda_leave(sender);
@@ -198,7 +255,8 @@ static luma_status wait_for_senders(luma_state *S, lm_cuda *c) {
 }
 
 static luma_status wait_for_stream(luma_state *S, lm_cuda *c) {
-    LM_TRY(ask_faults(S, c));
+    LM_TRY(ask_faults(S, c, c->half * LM_WATCHES, c->watches));
+    LM_TRY(ask_faults(S, c, LM_FAULTS - 1, c->crowded));
     LM_TRY(ring_drain(S, c));
     LM_TRY(take_faults(S, c));
     return c->senders ? wait_for_senders(S, c) : LUMA_OK;
