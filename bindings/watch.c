@@ -126,12 +126,13 @@ static void find_line(lua_State *L, text *where) {
     }
 }
 
-/* Waits for the devices, so that times are those of the work. */
-static void wait(lua_State *L, lm_ctx *c) {
+/* Waits for the devices, so that times are those of the work. False: with an error of that work. */
+static bool wait(lm_ctx *c) {
     for (int i = 1; i < c->S->ndevices; i++) {
         lm_device *d = c->S->devices[i];
-        if (d->ops->synchronize(c->S, d) != LUMA_OK) luaL_error(L, "%s", luma_message(c->S));
+        if (d->ops->synchronize(c->S, d) != LUMA_OK) return false;
     }
+    return true;
 }
 
 static double seconds(void) {
@@ -202,7 +203,7 @@ static void begin(lua_State *L, lua_Debug *ar, lm_ctx *c, const char *name) {
     w->name = name;
     add_values(L, ar, w);
     find_line(L, &w->where);
-    wait(L, c);
+    if (!wait(c)) luaL_error(L, "%s", luma_message(c->S)); /* of an operation before */
     read_copies(c->S, w->copies);
     w->ndevices = c->S->ndevices;
     for (int i = 1; i < w->ndevices; i++)
@@ -236,9 +237,16 @@ static void end(lua_State *L, lua_Debug *ar, lm_ctx *c) {
     lm_watch *w = c->watch;
     text path;
     int ngiven = w->n;
-    w->L = NULL; /* the wait may raise */
-    wait(L, c);
+    bool good = wait(c);
     double took = seconds() - w->begin;
+    w->L = NULL;
+    if (!good) {
+        luaL_where(L, 1);
+        lua_pushstring(L, luma_message(c->S));
+        lua_concat(L, 2);
+        tell(L, w, "", took, true);
+        lua_error(L);
+    }
     lua_getinfo(L, "r", ar);
     int nshapes = w->shapes.n, ndtypes = w->dtypes.n;
     append(&w->shapes, ngiven > 0 ? " ->" : "->");

@@ -82,8 +82,8 @@ describe("luma.profile", function()
             seen[op.operation] = true
             assert.is_true(op.path ~= "" and op.shapes ~= "" and op.line ~= "", op.operation)
         end
-        for name in ([[zeros newindex add_ fill_ unm index gt call eq clone cat stack where matmul t sort
-            split add rand sum item totable tensor equal pairs ones multinomial triu]]):gmatch("%S+") do
+        for name in ([[zeros newindex add_ fill_ neg index gt call equal clone cat stack where matmul t sort
+            split add rand sum item totable tensor pairs ones multinomial triu]]):gmatch("%S+") do
             assert.is_true(seen[name], name)
         end
     end)
@@ -138,6 +138,27 @@ describe("luma.profile", function()
         end)
         assert.equal("add x 1!, div x 1, matmul x 1!, mul x 1!, ones x 1, ones x 1, ones x 1, sub x 1!",
             names(report))
+    end)
+
+    it("finds errors of a device where they are made, and those of before at the first operation", function()
+        if device.is_cpu then return pending("needs a device") end
+        local x, zeros = luma.range(1, 4), luma.zeros(4, {dtype = "int64"})
+        local message
+        local report = luma.profile(function()
+            local line = debug.getinfo(1, "l").currentline
+            local good
+            good, message = pcall(function() return x // zeros end)
+            assert.is_false(good)
+            assert.matches(("profile_spec.lua:%d: attempt to perform 'n//0'"):format(line + 2), message)
+            local _ = x + 1
+        end)
+        assert.equal("add x 1, floor_div x 1!", names(report))
+        local _ = x // zeros
+        local good
+        good, message = pcall(luma.profile, function() return x + 1 end)
+        assert.is_false(good)
+        assert.matches("profile_spec.lua:%d+: attempt to perform 'n//0'", message)
+        assert.equal(14, (x + 1):sum():item())
     end)
 
     it("passes on errors and leaves nothing behind", function()

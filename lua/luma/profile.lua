@@ -7,29 +7,39 @@ local running_now, status_of = co.running, co.status
 
 local M = {}
 
--- Functions of tensors that are no operations.
+-- Functions of the module that are operations beside its rows and the methods.
+local OTHERS = {load = true, save = true, from_dlpack = true}
+-- Methods that are none.
 local QUIET = {}
 for name in ([[numel size stride is_contiguous storage_offset itemsize nbytes shares_storage free is_tensor
     len close pairs tostring gc concat]]):gmatch("%S+") do
     QUIET[name] = true
 end
 
+-- Operators whose event is not called as their operation.
+local EVENTS = {idiv = "floor_div", mod = "remainder", unm = "neg", band = "bitwise_and", bor = "bitwise_or",
+    bxor = "bitwise_xor", bnot = "bitwise_not", eq = "equal"}
+
 -- Every function of the module with its name; false for those that are not told of.
 local function names_of_functions()
-    local names = {}
-    local function add(t, before, pattern)
+    local names, rows = {}, {}
+    for _, row in ipairs(luma.ops) do rows[row.name] = true end
+    local function add(t, pattern, known, events)
         for key, value in next, t do
             local name = type(key) == "string" and key:match(pattern)
             if name and type(value) == "function" then
-                names[value] = not QUIET[name] and before .. name
-            elseif name and type(value) == "table" and t == luma and value ~= luma.ops then
-                add(value, name .. ".", pattern)
+                names[value] = known(name) and not QUIET[name] and (events and EVENTS[name] or name) or false
             end
         end
     end
-    add(luma, "", "^.*$")
-    add(tensor_meta.methods, "", "^.*$")
-    add(tensor_meta, "", "^__(.*)$")
+    local function all() return true end
+    for _, t in next, luma do
+        if type(t) == "table" and t ~= luma.ops then add(t, "^.*$", function() return false end) end
+    end
+    add(luma, "^.*$", function(name) return rows[name] or OTHERS[name] end)
+    add(tensor_meta, "^.*$", function() return false end)
+    add(tensor_meta, "^__(.*)$", all, true)
+    add(tensor_meta.methods, "^.*$", all)
     return names
 end
 
