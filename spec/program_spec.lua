@@ -101,7 +101,7 @@ describe("the luma program", function()
             assert.matches("\nCUDA driver +no CUDA driver %(LUMA_CUDA=off%)\n", output)
             assert.matches("\ncuBLAS +not opened without a driver\n", output)
             assert.matches("\ncuRAND +no cuRAND %(LUMA_LIBCURAND=/none: ", output)
-            for what in ("NVRTC PTX readline libpng history init.lua package.path"):gmatch("%S+") do
+            for what in ("NVRTC emulator PTX readline libpng history init.lua package.path"):gmatch("%S+") do
                 assert.is_truthy(output:find("\n" .. what .. " ", 1, true), what)
             end
             assert.matches("\nLUMA_CUDA +off\n.*what is there works\n$", output)

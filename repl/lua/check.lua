@@ -79,6 +79,7 @@ local function cuda()
         say(library.name, "%s%s", why or (library.emulated and "emulated") or library.file,
             library.cuda and (" (CUDA %s)"):format(library.cuda) or "")
     end
+    say("emulator", "built in: LUMA_CUDA=emulate takes it in place of the driver")
     say("PTX", list.ptx and "built in" or "not built in: only the emulated device has kernels")
     local there, why = luma.cuda.is_available()
     if not there then
