@@ -178,6 +178,14 @@ describe("sums on CUDA", function()
         positions(70000, "int32", 3000), values(dtype, 3000, 1))
     end
   end)
+
+  it("of more terms than there can be memory for", function()
+    local n = 558992244657870000 -- 33 bytes for each are little, modulo 2^64
+    local list = luma.ones({1}, {dtype = "int64", device = D}):expand(n)
+    local terms = luma.ones({1}, {device = D}):expand(n)
+    check.raises("not enough memory to sort 558992244657870000 elements", luma.index_add,
+      luma.zeros({10}, {device = D}), 1, list, terms)
+  end)
 end)
 
 describe("masks on CUDA", function()

@@ -339,6 +339,7 @@ static luma_status add_all(job *j) {
     lm_args_radix r = {.n = j->writers, .rows = 1};
     lm_storage *memory;
     size_t nbytes = 0, end = 0;
+    LM_TRY(lm_radix_fits(j->S, j->writers));
     lm_radix_carve(&r, kind, NULL, &nbytes);
     LM_TRY(lm_cuda_scratch(j->S, j->c, nbytes, &memory));
     lm_radix_carve(&r, kind, memory->data, &end);

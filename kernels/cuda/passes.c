@@ -25,6 +25,12 @@ int64_t lm_radix_tiles(lm_radix_kind kind, int64_t n) {
     return (n - 1) / tile + 1;
 }
 
+luma_status lm_radix_fits(luma_state *S, int64_t n) {
+    const int64_t bytes = 64; /* of an element; keys and positions twice, counts of tiles */
+    if (n <= INT64_MAX / bytes) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory to sort %lld elements", (long long)n);
+}
+
 void *lm_carve(char *base, size_t *end, size_t nbytes) {
     size_t start = (*end + ALIGN - 1) / ALIGN * ALIGN;
     *end = start + nbytes;

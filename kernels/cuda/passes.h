@@ -13,6 +13,9 @@ size_t lm_radix_at_size(lm_radix_kind kind);
 /* Tiles of a row of n. */
 int64_t lm_radix_tiles(lm_radix_kind kind, int64_t n);
 
+/* Whether what a sort of n elements takes can be counted in bytes: views may repeat one element more
+** often than that. */
+luma_status lm_radix_fits(luma_state *S, int64_t n);
 /* nbytes from *end on, which moves; aligned, as all are. A NULL base only counts. */
 void *lm_carve(char *base, size_t *end, size_t nbytes);
 /* For r->n and r->rows sets the rest of r but what a pass decides, in memory from *end on. */

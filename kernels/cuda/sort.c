@@ -203,10 +203,7 @@ static luma_status sort_long(const job *j) {
     lm_args_radix best;
     lm_radix_kind kind = lm_radix_kind_of(j->c, j->bits, a.sort.n);
     lm_storage *memory;
-    int64_t bytes;
-    if (!lm_mul_fits(a.sort.n, 64, &bytes))
-        return lm_fail(j->S, LUMA_ERR_MEMORY, 0, "not enough memory to sort rows of %lld",
-                       (long long)a.sort.n);
+    LM_TRY(lm_radix_fits(j->S, a.sort.n));
     size_t each = carve(j, 1, kind, NULL, &a.radix, &select, &best);
     int64_t rows = min(j->rows, 1 + (int64_t)(BATCH / each));
     size_t nbytes = carve(j, rows, kind, NULL, &a.radix, &select, &best);
