@@ -37,9 +37,9 @@ bool lm_cuda_has_ptx(void) {
 luma_status lm_cuda_available(luma_state *S) {
     char why[600];
     LM_TRY(look_for_devices(S));
-    const lm_device *d = S->current_device;
-    for (int i = 0; i < S->ndevices && !d; i++)
-        if (S->devices[i]->ops == &lm_cuda_ops) d = S->devices[i];
+    const lm_device *d = S->current_device; /* of any kind */
+    for (int i = 0; i < S->ndevices && !(d && d->ops == &lm_cuda_ops); i++)
+        d = S->devices[i];
     if (lm_cuda_suits(lm_cuda_of(d), why, sizeof why)) return LUMA_OK;
     return lm_fail(S, LUMA_ERR_DEVICE, 0, "no CUDA device (%s)", why);
 }

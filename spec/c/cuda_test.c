@@ -404,6 +404,16 @@ static int two_devices(const char *text, long n) {
 /* Closed when the driver has shut down already. */
 static lua_State *late;
 
+/* "cuda" means the first device, whatever else is current. */
+static int cpu_current(const char *text, long n) {
+    (void)n;
+    lua_State *L = open_state();
+    CHECK(luma_set_current_device(luma_lua_state(L), "cpu") == LUMA_OK);
+    CHECK(works(L, text));
+    lua_close(L);
+    return 0;
+}
+
 __attribute__((destructor(101))) static void close_late(void) {
     if (late) lua_close(late);
 }
@@ -434,6 +444,10 @@ static void test_ends(void) {
     in_child(after_fork, "fork", 0, plain);
     in_child(two_devices, "two devices", 0, two);
     in_child(two_threads, "two threads", 0, two);
+    in_child(cpu_current,
+             "assert(luma.cuda.is_available()) "
+             "assert(luma.ones(1, {device = 'cuda'}).device == 'cuda:0')",
+             0, plain);
     in_child(end_late, "x = luma.ones(4, {device = 'cuda'})", 0, plain);
 }
 
