@@ -72,7 +72,8 @@ void lm_raise(lm_call *k, luma_status status) {
         luaL_error(k->L, "interrupted");
     }
     if (S->argument > 0) lm_bad(k, S->argument, "%s", S->message);
-    luaL_error(k->L, "%s: %s", k->name, S->message);
+    /* copied first: luaL_error asks for memory, so finalizers may run, whose failures take its place */
+    luaL_error(k->L, "%s: %s", k->name, lua_pushstring(k->L, S->message));
     for (;;) { /* luaL_error does not return */
     }
 }

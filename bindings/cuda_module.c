@@ -418,7 +418,10 @@ static lm_device *read_device(lm_call *k, int idx) {
         name = lua_tostring(k->L, -1);
     }
     luma_status status = lm_device_find(k->c->S, name, &d);
-    if (status != LUMA_OK) luaL_error(k->L, "%s: %s", k->name, luma_message(k->c->S));
+    if (status != LUMA_OK) {
+        k->c->S->argument = 0; /* the option is no argument of its own */
+        lm_raise(k, status);
+    }
     if (strcmp(d->ops->kind, "cuda") != 0) lm_bad(k, 2, "%s is no CUDA device", name);
     k->option = NULL;
     return d;
@@ -438,7 +441,8 @@ static void open_module(lm_call *k, lm_device *d, int n, const char *const *opti
         status = lm_user_open(k->c->S, d, lua_tostring(L, 1), n, options, &box->m, &box->log);
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
     if (status == LUMA_OK) return;
-    if (box->log) luaL_error(L, "%s: %s\n%s", k->name, luma_message(k->c->S), box->log);
+    if (box->log)
+        luaL_error(L, "%s: %s\n%s", k->name, lua_pushstring(L, luma_message(k->c->S)), box->log);
     lm_raise(k, status);
 }
 

@@ -493,6 +493,31 @@ describe("finalizers and states:", function()
     assert.equal(0, code)
   end)
 
+  it("may fail while an error is made, and it stays what it was", function()
+    local output, code = program.script [[
+      local luma = require "luma"
+      -- a long name, so that the place in the message is a new string each time
+      local fail = load("local luma = ... local x = luma.load('/nowhere/x.npy') return x",
+        "=" .. ("x"):rep(50))
+      local objects, closed, wrong = 5000, 0, 0
+      collectgarbage("incremental", 10, 40, 1)
+      collectgarbage("stop")
+      for _ = 1, objects do
+        setmetatable({}, {__gc = function()
+          closed = closed + 1
+          pcall(luma.load, "/elsewhere")
+        end})
+      end
+      collectgarbage("restart")
+      while closed < objects do
+        local _, message = pcall(fail, luma)
+        if not message:find("/nowhere/x.npy", 1, true) then wrong = wrong + 1 end
+      end
+      print(wrong)]]
+    assert.equal("0\n", output)
+    assert.equal(0, code)
+  end)
+
   it("may use tensors, keep them, and make new ones while the state closes", function()
     local output, code = program.script [[
       local early = setmetatable({}, {__gc = function(o)
