@@ -227,10 +227,15 @@ describe("luma.cuda.module", function()
     raises("the module has no kernel", luma.cuda.module, HEADER, {device = D})
     raises("[1]: string expected", luma.cuda.module, FILL, {device = D, options = {1}})
     raises("a kernel of the module has no name", luma.cuda.module, HEADER .. ".entry (", {device = D})
-    for _, size in ipairs {"4294967300", "99999999999999999999", "0", "-4"} do
-      raises("the parameters of kernel 'k' cannot be read", luma.cuda.module,
+    for size, text in pairs {["4294967300"] = "have too many bytes", ["99999999999999999999"] =
+        "have too many bytes", ["0"] = "cannot be read", ["-4"] = "have too many bytes"} do
+      raises("the parameters of kernel 'k' " .. text, luma.cuda.module,
         HEADER .. (".entry k(.param .b8 a[%s]) { ret; }"):format(size), {device = D})
     end
+    raises("the parameters of kernel 'k' are too many: at most ", luma.cuda.module,
+      HEADER .. ".entry k(" .. (".param .u32 a,"):rep(1000) .. ".param .u32 z) { ret; }", {device = D})
+    raises("the parameters of kernel 'k' have no end", luma.cuda.module, HEADER .. ".entry k(.param .u32 a",
+      {device = D})
     raises("cpu", luma.cuda.module, FILL, {device = "cpu"})
     raises("cuda:99", luma.cuda.module, FILL, {device = "cuda:99"})
     if emulated then

@@ -72,8 +72,7 @@ static bool read_parameter(const char *p, const char *end, lm_user_param *out) {
     for (; p < end; p++) {
         if (*p == '[' && typed) {
             unsigned long n = strtoul(p + 1, NULL, 10);
-            if (n > LM_USER_PARAMETER) return false;
-            out->size *= (uint32_t)n;
+            out->size *= (uint32_t)(n <= LM_USER_PARAMETER ? n : LM_USER_PARAMETER + 1);
             out->kind = LM_USER_BYTES;
         }
         if (*p != '.') continue;
@@ -87,18 +86,19 @@ static bool read_parameter(const char *p, const char *end, lm_user_param *out) {
     return typed && out->size > 0;
 }
 
-/* The parameters between the parentheses. */
-static bool read_parameters(const char *open, const char *close, lm_user_kernel *k) {
+/* The parameters between the parentheses; what is wrong with them, or NULL. */
+static const char *read_parameters(const char *open, const char *close, lm_user_kernel *k) {
     uint64_t total = 0;
     for (const char *p = open; (p = strstr(p, ".param")) && p < close;) {
         const char *end = p + strcspn(p, ",)");
-        if (k->nparams == LM_USER_PARAMS) return false;
+        if (k->nparams == LM_USER_PARAMS) return "are too many";
         lm_user_param *param = &k->params[k->nparams++];
-        if (!read_parameter(p + strlen(".param"), end, param)) return false;
+        if (!read_parameter(p + strlen(".param"), end, param)) return "cannot be read";
         total += param->size;
+        if (total > LM_USER_PARAMETER) return "have too many bytes";
         p = end;
     }
-    return total <= LM_USER_PARAMETER;
+    return NULL;
 }
 
 static luma_status read_entry(luma_state *S, lm_user_module *m, const char *p) {
@@ -119,10 +119,11 @@ static luma_status read_entry(luma_state *S, lm_user_module *m, const char *p) {
     e->kernel.name = name;
     const char *open = skip(p + n), *close = strchr(open, ')');
     if (*open != '(') return LUMA_OK; /* no parameters */
-    if (!close || !read_parameters(open, close, &e->kernel))
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the parameters of kernel '%s' cannot be read",
-                       name);
-    return LUMA_OK;
+    const char *wrong = close ? read_parameters(open, close, &e->kernel) : "have no end";
+    if (!wrong) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_ARGUMENT, 0,
+                   "the parameters of kernel '%.100s' %s: at most %d of %d bytes in all can be",
+                   name, wrong, LM_USER_PARAMS, LM_USER_PARAMETER);
 }
 
 static luma_status read_entries(luma_state *S, lm_user_module *m, const char *p) {
