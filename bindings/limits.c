@@ -8,6 +8,7 @@
 
 #include "binding.h"
 #include "cache.h"
+#include "nodes.h"
 
 #define STEP 1000 /* instructions from one look to the next, */
 #define FEWEST 10 /* fewer once there was a string from LARGE bytes on: reading it is one */
@@ -22,7 +23,8 @@ struct lm_limits {
     lua_Alloc alloc;
     void *alloc_ud;
     int64_t heap;    /* bytes of Lua's */
-    int64_t longest; /* string that there was, if it was large */
+    int64_t longest; /* string that there was, if it was large; or as long to read */
+    lm_nodes nodes;
     lua_State *running;
     int depth; /* calls under way, one in the other */
     pthread_t thread;
@@ -151,10 +153,23 @@ static bool has_room(lm_limits *l, int64_t more) {
     return more <= b->limit - b->used;
 }
 
+/* A hash part that would not be full before the time is over. */
+static bool is_too_slow(lm_limits *l, size_t nsize) {
+    if (l->depth == 0 || l->deadline == INT64_MAX) return false;
+    int64_t chain, cost = lm_nodes_cost(&l->nodes, nsize, &chain);
+    /* about 12 ns a node, 1 ns a byte */
+    if (chain * 12 > LARGE && chain * 12 > l->longest) l->longest = chain * 12;
+    if (cost > 1000000) hook_soon(l);
+    if (nanoseconds() + cost <= l->deadline) return false;
+    if (cost > 0) set_end(l, LUMA_LUA_SECONDS);
+    return cost > 0;
+}
+
 static void *charged(void *ud, void *p, size_t osize, size_t nsize) {
     lm_limits *l = ud;
     int64_t more = (int64_t)nsize - (int64_t)(p ? osize : 0);
     if (more >= LARGE && l->ctx && lm_limits_passed(l->ctx)) return NULL;
+    if (!p && osize == 0 && is_too_slow(l, nsize)) return NULL;
     if (nsize > INT64_MAX || (more > 0 && !has_room(l, more))) {
         hook_soon(l); /* Lua collects everything before it gives up */
         return NULL;
@@ -162,10 +177,13 @@ static void *charged(void *ud, void *p, size_t osize, size_t nsize) {
     void *q = l->alloc(l->alloc_ud, p, osize, nsize);
     if (!q && nsize > 0) return NULL;
     if (more >= LARGE) hook_soon(l);
+    if (p) lm_nodes_remove(&l->nodes, p, osize);
+    if (!p && osize == 0) lm_nodes_add(&l->nodes, q, nsize);
     /* of a new object Lua says the type in the place of the old size */
     if (!p && osize == LUA_TSTRING && more >= LARGE && more > l->longest) l->longest = more;
     l->heap += more;
     l->budget.used += more;
+    if (l->heap == 0) lm_nodes_close(&l->nodes);
     if (l->heap == 0) free(l); /* Lua has freed the state itself, which comes last */
     return q;
 }
