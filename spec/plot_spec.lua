@@ -85,6 +85,24 @@ describe("luma.plot", function()
         end
     end)
 
+    it("draws what is within the limits of lines that leave them, however far", function()
+        local options = {style = "ascii", ylim = {0, 1}, width = 30, height = 5}
+        local near, far = printed(luma.plot, {0, 2}, options), printed(luma.plot, {0, 1e9}, options)
+        assert.matches("^1.0 %+ +%*%*\n", near)
+        for _, line in ipairs(lines_of(far)) do assert.is_falsy(line:find("%*.*%*")) end
+        assert.matches("\n0.0 %+%*\n", far)
+        for _, y in ipairs{{1e300, 0, -1e300}, {-1e308, 1e308}, {5e-324, 1e-323}, {1e16, 1e16 + 2}} do
+            assert.is_string(printed(luma.plot, y, options))
+            assert.is_string(printed(luma.plot, y, {style = "ascii", xlim = {2, 2.5}}))
+        end
+    end)
+
+    it("needs no tick, and takes integers of any size", function()
+        assert.matches("^  |", printed(luma.plot, {6, 9}, {style = "ascii", ylim = {5.1, 9.8}, height = 8}))
+        assert.matches("\n1e%+16 %+%*", printed(luma.plot, {10000000000000000, 10000000000000002},
+            {style = "ascii", height = 8}))
+    end)
+
     it("refuses what it cannot draw, by name", function()
         local function fails(pattern, f, ...)
             local good, message = pcall(f, ...)

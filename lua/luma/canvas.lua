@@ -16,8 +16,24 @@ function Canvas:dot(x, y, colour)
     if x >= 0 and x < self.width and y >= 0 and y < self.height then self.rows[y][x] = colour end
 end
 
--- A line of dots from one place to the other (Bresenham); both may lie outside.
+-- The ends of what lies inside of a line; nothing where none of it does (Liang and Barsky).
+local function clip(self, x0, y0, x1, y1)
+    local dx, dy, from, to = x1 - x0, y1 - y0, 0, 1
+    local function cut(step, room) -- keeps the shares t of the way with step * t <= room
+        if step > 0 then to = math.min(to, room / step) end
+        if step < 0 then from = math.max(from, room / step) end
+        return from <= to and (step ~= 0 or room >= 0)
+    end
+    if not (cut(-dx, x0) and cut(dx, self.width - 1 - x0) and cut(-dy, y0)
+        and cut(dy, self.height - 1 - y0)) then return nil end
+    local function at(start, way, share) return math.floor(start + way * share + 0.5) end
+    return at(x0, dx, from), at(y0, dy, from), at(x0, dx, to), at(y0, dy, to)
+end
+
+-- A line of dots from one place to the other (Bresenham); both may lie far outside.
 function Canvas:line(x0, y0, x1, y1, colour)
+    x0, y0, x1, y1 = clip(self, x0, y0, x1, y1)
+    if not x0 then return end
     local dx, dy = math.abs(x1 - x0), -math.abs(y1 - y0)
     local sx, sy = x0 < x1 and 1 or -1, y0 < y1 and 1 or -1
     local miss = dx + dy

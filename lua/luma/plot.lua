@@ -54,7 +54,7 @@ local function is_options(v) return type(v) == "table" and #v == 0 and next(v) ~
 
 local function tensor_of(name, at, v)
     if luma.is_tensor(v) then return v:to("cpu") end
-    local good, x = pcall(luma.tensor, v, {device = "cpu"})
+    local good, x = pcall(luma.tensor, v, {device = "cpu", dtype = "float64"})
     if good then return x end
     bad(name, at, "tensor or list of numbers expected, got %s", type(v))
 end
@@ -128,6 +128,7 @@ local function ticks(lo, hi, n)
             break
         end
     end
+    if not (step > 0 and step < math.huge) then return {} end -- at the ends of what numbers can be
     local decimals = math.max(0, -math.floor(math.log(step, 10) + 1e-9))
     local format = "%." .. decimals .. "f"
     if decimals > 6 or math.max(math.abs(lo), math.abs(hi)) >= 1e7 then format = "%.3g" end
@@ -138,9 +139,13 @@ local function ticks(lo, hi, n)
     return list
 end
 
+local FAR = 1 << 30 -- dots: nothing is drawn there
+
 local function scale(lo, hi, size)
     local factor = (size - 1) / (hi - lo)
-    return function(v) return math.floor((v - lo) * factor + 0.5) end
+    return function(v)
+        return math.floor(math.max(-FAR, math.min(FAR, (v - lo) * factor + 0.5)))
+    end
 end
 
 -- ---- what the terminal is ----
@@ -240,7 +245,7 @@ local function as_text(series, options, draw)
     local xlo, xhi = range_of(series, "x", options.xlim)
     local ylo, yhi = range_of(series, "y", options.ylim)
     local yt = ticks(ylo, yhi, math.max(2, height // 4))
-    local margin = 0
+    local margin = 1 -- there may be no tick
     for _, t in ipairs(yt) do margin = math.max(margin, #t.text) end
     local inner = math.max(10, width - margin - 2)
     local per_line = style == "ascii" and 1 or 2
