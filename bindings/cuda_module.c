@@ -368,7 +368,7 @@ static int module_text(lua_State *L) {
 
 static int collect(lua_State *L) {
     module_box *box = luaL_checkudata(L, 1, MODULE);
-    if (box->m && box->c->S) lm_user_close(box->c->S, box->m);
+    if (box->m && box->c->S) lm_user_close(box->m);
     free(box->log);
     box->m = NULL;
     box->log = NULL;
@@ -405,6 +405,8 @@ static int read_list(lm_call *k, int idx, const char **options) {
         if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING)
             lm_bad(k, 2, "[%d]: string expected, got %s", i + 1, luaL_typename(L, -1));
         options[i] = lua_tostring(L, -1);
+        if (strlen(options[i]) != lua_rawlen(L, -1))
+            lm_bad(k, 2, "[%d]: the option has a zero byte", i + 1);
     }
     k->option = NULL;
     return n;

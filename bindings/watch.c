@@ -203,7 +203,8 @@ static void begin(lua_State *L, lua_Debug *ar, lm_ctx *c, const char *name) {
     w->name = name;
     add_values(L, ar, w);
     find_line(L, &w->where);
-    if (!wait(c)) luaL_error(L, "%s", luma_message(c->S)); /* of an operation before */
+    if (!wait(c)) /* of an operation before; for the copy see lm_raise */
+        luaL_error(L, "%s", lua_pushstring(L, luma_message(c->S)));
     read_copies(c->S, w->copies);
     w->ndevices = c->S->ndevices;
     for (int i = 1; i < w->ndevices; i++)
@@ -241,8 +242,9 @@ static void end(lua_State *L, lua_Debug *ar, lm_ctx *c) {
     double took = seconds() - w->begin;
     w->L = NULL;
     if (!good) {
-        luaL_where(L, 1);
         lua_pushstring(L, luma_message(c->S));
+        luaL_where(L, 1);
+        lua_insert(L, -2);
         lua_concat(L, 2);
         tell(L, w, "", took, true);
         lua_error(L);

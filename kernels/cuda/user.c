@@ -177,21 +177,21 @@ luma_status lm_user_open(luma_state *S, lm_device *d, const char *text, int nopt
     if (status == LUMA_OK)
         *out = m;
     else
-        lm_user_close(S, m);
+        lm_user_close(m);
     return status;
 }
 
 /* Without a device nothing is left to unload. */
-static void unload(luma_state *S, lm_user_module *m) {
+static void unload(lm_user_module *m) {
     lm_cuda *c = m->cuda;
-    if (!m->handle || lm_cuda_enter(S, c) != LUMA_OK) return;
+    if (!m->handle || !lm_cuda_push(c)) return;
     c->driver->cuStreamSynchronize(c->stream);
     c->driver->cuModuleUnload(m->handle);
-    lm_cuda_leave(c);
+    c->driver->cuCtxPopCurrent_v2(NULL);
 }
 
-void lm_user_close(luma_state *S, lm_user_module *m) {
-    unload(S, m);
+void lm_user_close(lm_user_module *m) {
+    unload(m);
     for (int i = 0; i < m->n; i++)
         free(m->entries[i].kernel.name);
     free(m->entries);

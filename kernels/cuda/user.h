@@ -32,8 +32,8 @@ typedef struct {
 ** (malloc, the caller frees it) or NULL, after success and failure. */
 luma_status lm_user_open(luma_state *S, lm_device *d, const char *text, int noptions,
                          const char *const *options, lm_user_module **out, char **log);
-/* Waits for the device, then unloads. */
-void lm_user_close(luma_state *S, lm_user_module *m);
+/* Waits for the device, then unloads. For finalizers: the message of the state stays what it is. */
+void lm_user_close(lm_user_module *m);
 const char *lm_user_ptx(const lm_user_module *m);
 lm_device *lm_user_device(const lm_user_module *m);
 int lm_user_count(const lm_user_module *m);
