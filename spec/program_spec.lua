@@ -113,8 +113,8 @@ describe("the luma program", function()
             assert.matches("\nCUDA driver +emulated %(CUDA 13.0%)\ncuBLAS +emulated\ncuRAND +emulated\n"
                 .. "NVRTC +emulated\n",
                 output)
-            assert.matches("\ncuda:0 +luma emulated device 0, compute capability 9.0, 4.0 GB of memory, "
-                .. "[%d.]+ GB free; computes", output)
+            assert.matches("\ncuda:0 +luma emulated device 0, compute capability 9.0, 4.0 GiB of memory, "
+                .. "[%d.]+ GiB free; computes", output)
             output, status = shell("LUMA_CUDA=emulate LUMA_EMU_FAIL=cuLaunchKernel:1 $LUMA check")
             assert.equal(1, status)
             assert.matches("\ncuda:0 +PROBLEM: .*does not compute: ", output)

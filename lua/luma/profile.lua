@@ -1,6 +1,7 @@
 -- profile.lua -- luma.profile, luma.set_op_callback and the log of operations: who hears of them, sums
 -- by operation and line, tables of them. Layer: lua, on the hook of bindings/watch.c.
-local luma, _, tensor_meta = ...
+local luma, part, tensor_meta = ...
+local bytes_text = part("bytes")
 local watch, clock = tensor_meta.watch, luma.clock
 local co = coroutine or {} -- a host may not have opened it
 local running_now, status_of = co.running, co.status
@@ -82,13 +83,6 @@ local function seconds_text(s)
     if s < 1e-3 then return ("%.1f us"):format(s * 1e6) end
     if s < 1 then return ("%.2f ms"):format(s * 1e3) end
     return ("%.2f s"):format(s)
-end
-
-local function bytes_text(n)
-    local units = {"B", "KB", "MB", "GB", "TB"}
-    local i = 1
-    while n >= 1024 and i < #units do n, i = n / 1024, i + 1 end
-    return (i == 1 and "%d %s" or "%.1f %s"):format(n, units[i])
 end
 
 -- ---- the profile ----

@@ -1,16 +1,9 @@
 -- check.lua -- luma --version and luma check: what this luma is, what it found on the machine, whether
 -- its devices compute. Layer: repl.
 local luma, host = ...
-local paths = host.file("paths")(host)
+local paths, bytes_text = host.file("paths")(host), host.file("bytes")()
 
 local M = {}
-
-local function bytes_text(n)
-    local units = {"B", "KB", "MB", "GB", "TB"}
-    local i = 1
-    while n >= 1024 and i < #units do n, i = n / 1024, i + 1 end
-    return (i == 1 and "%d %s" or "%.1f %s"):format(n, units[i])
-end
 
 local function cpu_text()
     local config = luma.config()

@@ -1,18 +1,12 @@
 -- commands.lua -- what begins with a colon at the prompt. Layer: repl.
 local prompt = ...
 local luma, G = prompt.luma, prompt.globals
+local bytes_text = prompt.host.file("bytes")()
 local print, open, stderr = print, io.open, io.stderr
 
 local M = {}
 
 -- ---- figures ----
-
-local function bytes_text(n)
-    local units = {"B", "KB", "MB", "GB", "TB"}
-    local i = 1
-    while n >= 1024 and i < #units do n, i = n / 1024, i + 1 end
-    return (i == 1 and "%d %s" or "%.1f %s"):format(n, units[i])
-end
 
 local function seconds_text(s)
     if s < 1e-6 then return ("%.0f ns"):format(s * 1e9) end
