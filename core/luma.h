@@ -483,7 +483,8 @@ LUMA_API luma_status luma_raw_delete(luma_state *S, const char *device, void *p)
 LUMA_API luma_status luma_base_allocation(luma_state *S, const char *device, const void *p,
                                           void **base, size_t *nbytes);
 /* Work on a stream of a device that is not that of x uses x: when x is released, its memory serves
-** nobody else before the work that the stream has been given until then is done. */
+** nobody else before the work that the stream has been given until then is done. Memory of others, which
+** luma_wrap or DLPack brought, is not waited for: its deleter runs at once. */
 LUMA_API luma_status luma_record_stream(luma_state *S, const luma_tensor *x, const char *device,
                                         void *stream);
 /* Most bytes that the state reserves from the device; 0: no limit. */
@@ -529,6 +530,9 @@ LUMA_API luma_status luma_get_rng_state(luma_state *S, const char *device, uint6
                                         uint64_t *offset);
 LUMA_API luma_status luma_set_rng_state(luma_state *S, const char *device, uint64_t seed,
                                         uint64_t offset);
+
+#undef LUMA_VIEW
+#undef LUMA_MAKE
 
 #ifdef __cplusplus
 }
