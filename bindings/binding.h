@@ -197,6 +197,8 @@ typedef struct {
     int cost;
 } lm_near;
 void lm_near_try(lm_near *near, const char *name);
+/* What to write instead of a name of NumPy or PyTorch; NULL of others (foreign.c). */
+const char *lm_foreign(const char *name);
 
 /* ---- numbers and elements: convert.c ---- */
 
@@ -242,5 +244,6 @@ void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda *
 void lm_image_open(lua_State *L, int module);
 void lm_dlpack_open(lua_State *L, int module, int methods);
 void lm_watch_open(lua_State *L, int meta);
+void lm_foreign_open(lua_State *L, int module, int meta);
 
 #endif

@@ -399,6 +399,8 @@ static bool select_fast(lua_State *L, lm_ctx *c) {
 }
 
 static int no_such_field(lua_State *L, const char *name) {
+    const char *instead = lm_foreign(name);
+    if (instead) return luaL_error(L, "a tensor has no method or field '%s'; %s", name, instead);
     lm_near near = {name, NULL, 0};
     static const char *const fields[] = {"shape", "dtype", "device", "ndim"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)

@@ -173,6 +173,7 @@ static int open_module(lua_State *L) {
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
     lm_watch_open(L, meta);
+    lm_foreign_open(L, module, meta);
     lm_push_function(L, brief, 0);
     lua_setfield(L, meta, "__tostring");
     /* Scripts cannot reach the metatable; the Lua files add methods through it. */

@@ -182,6 +182,33 @@ static void read_out(call *c) {
     c->out[0] = lm_arg_tensor(k, arg, idx);
 }
 
+/* Whether an option's name is that of a parameter that stands before the options: clamp's min, or
+** what others call a dim. */
+static bool names_parameter(const lm_param *p, const char *key) {
+    if (p->option) return false;
+    if (strcmp(key, p->name) == 0) return true;
+    if (p->type != LM_TYPE_DIM && !holds_dims(p)) return false;
+    return strcmp(key, "dim") == 0 || strcmp(key, "dims") == 0 || strcmp(key, "axis") == 0;
+}
+
+/* An error if one of the options is of that kind. */
+static void refuse_parameters(call *c) {
+    lua_State *L = c->k.L;
+    for (lua_pushnil(L); lua_next(L, c->options); lua_pop(L, 1)) {
+        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+        int p = 1;
+        while (p < c->nparams && !names_parameter(&c->params[p], key))
+            p++;
+        if (p >= c->nparams) continue;
+        lua_pushfstring(L, "%s(%s", c->info->name, c->params[0].name);
+        for (int q = 1; q < c->nparams && !c->params[q].option; q++) {
+            lua_pushfstring(L, ", %s", c->params[q].name);
+            lua_concat(L, 2);
+        }
+        lm_bad(&c->k, c->options, "'%s' stands before the options: %s)", key, lua_tostring(L, -1));
+    }
+}
+
 static void read_options(call *c, bool inplace) {
     lm_call *k = &c->k;
     const char *names[LM_MAX_PARAMS + 2];
@@ -193,6 +220,7 @@ static void read_options(call *c, bool inplace) {
     }
     if (out) names[n++] = "out";
     names[n] = NULL;
+    refuse_parameters(c);
     lm_check_options(k, c->options, c->options, names);
     for (int p = 0; p < c->nparams; p++) {
         if (c->params[p].option && lm_get_option(k, c->options, c->params[p].name))

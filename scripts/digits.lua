@@ -62,10 +62,9 @@ for step = 1, STEPS do
     local miss = (scores:softmax(2) - target) / TRAIN
     weight:sub_(x:t():matmul(miss) * RATE)
     bias:sub_(miss:sum(1) * RATE)
-    if step % 50 == 0 then
+    if step % 100 == 0 then
         local loss = -(scores:log_softmax(2) * target):sum():item() / TRAIN
-        io.write(("\rstep %d of %d, loss %.4f"):format(step, STEPS, loss)):flush()
+        print(("step %d of %d, loss %.4f"):format(step, STEPS, loss))
     end
 end
-print()
 report("softmax classifier", (test / 16):matmul(weight):add(bias):argmax(2) - 1, start)

@@ -86,7 +86,62 @@ describe("messages:", function()
     assert.is_nil(luma.sofmax)
   end)
 
+  it("names of NumPy and PyTorch are told what to write", function()
+    check.raises("no method or field 'clip'; write x:clamp(", function() return a:clip(0, 1) end)
+    check.raises("no method or field 'T'; write x:t()", function() return a.T end)
+    check.raises("write x:to(\"int64\")", function() return a:long() end)
+    check.raises("luma has no 'arange'; write luma.range(", function() return luma.arange(3) end)
+    check.raises("gradients and layers are not there yet", function() return luma.nn.Linear end)
+    assert.is_nil(luma.no_such_name)
+    assert.is_nil(luma[1])
+    assert.equal("luma has no 'arange'; write luma.range(first, last), which includes its end",
+      luma.help "arange")
+    assert.equal("luma has no 'luma.clip'; write x:clamp(least, greatest)", luma.help "luma.clip")
+    assert.equal("average            not in luma; write x:mean(dim)", luma.help_search "Average")
+    assert.matches("^cumsum +Running", luma.help_search "running sum")
+    assert.equal("nothing about 'qqqq'", luma.help_search "qqqq")
+  end)
+
+  it("what they are told works, and they are no names of luma", function()
+    local file <close> = assert(io.open "bindings/foreign.c")
+    local text = file:read "a"
+    local function works(advice) -- with matrices or with vectors of positions
+      for _, shown in ipairs {luma.rand(3, 3), luma.range(1, 3)} do
+        local env = {luma = luma, math = math, x = shown, y = shown:clone(), a = shown, b = shown,
+          dim = 1, d1 = 1, d2 = 2, source = 1, destination = 2, n = 3, weight = 0.5, classes = 3,
+          least = 1, greatest = 3, first = 1, last = 3, mean = 0, deviation = 1, shape = {2, 3},
+          values = {1}, dtype = "float32", index = shown:argsort(), positions = {1, 1, 2},
+          string = "ab", name = "a"}
+        for cut = #advice, 1, -1 do -- up to where it is an expression
+          local f = load("return " .. advice:sub(1, cut), "advice", "t", env)
+          if f and (cut == #advice or advice:find("^[,%s]", cut + 1)) then
+            if (advice:find("path") or advice:find("set_print")) then return true end
+            if advice:find("frombytes") then env.dtype, env.shape = "uint8", {2} end
+            if pcall(f) then return true end
+            break
+          end
+        end
+      end
+    end
+    local count = 0
+    for name, instead in text:gmatch '\n    {"([%w_]+)", ([^\n]+)},' do
+      count = count + 1
+      assert.is_nil(rawget(luma, name), name)
+      local good, said = pcall(function() return a[name] end)
+      assert.is_false(good, name)
+      assert.equal("a tensor has no method or field '" .. name .. "'; ",
+        said:match "a tensor.*'; ", name)
+      local advice = instead:match '^WRITE "(.*)"'
+      if advice then assert.is_true(works(advice:gsub('\\"', '"')), name .. ": " .. advice) end
+    end
+    assert.is_true(count > 100)
+  end)
+
   it("an unknown option gets the nearest name", function()
+    check.raises("'dim' stands before the options: sum(x, dims)", luma.sum, a, {dim = 1})
+    check.raises("'axis' stands before the options: cumsum(x, dim)", luma.cumsum, a, {axis = 1})
+    check.raises("'min' stands before the options: clamp(x, min, max)", luma.clamp, a, {min = 1})
+    check.raises("'dim' stands before the options: cat(", luma.cat, {a, a}, {dim = 1})
     check.raises("option 'dtyp'; did you mean 'dtype'?", luma.zeros, 2, {dtyp = "f32"})
     check.raises("unknown option 'kep'; did you mean 'keepdim'?", luma.sum, a, 1, {kep = true})
     check.raises("unknown option 'zzz'; there are keepdim, out", luma.sum, a, 1, {zzz = true})

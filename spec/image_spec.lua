@@ -69,6 +69,7 @@ describe("luma.image", function()
             assert.matches(pattern, message)
         end
         fails("2 or 3 dims expected, got 1", luma.image.save, path, luma.zeros(3))
+        fails("PNG is written, not .jpg", luma.image.save, path .. ".JPG", luma.zeros(3, 3))
         fails("5 channels", luma.image.save, path, luma.zeros(2, 2, 5))
         fails("3 channels for gray", luma.image.save, path, luma.zeros(2, 2, 3), {channels = "gray"})
         fails("uint8, bool or float expected, got int64", luma.image.save, path,

@@ -1,6 +1,6 @@
 -- help.lua -- luma.help: what the registry of operations says, as text. Layer: lua, on the public
 -- module.
-local luma, part = ...
+local luma, part, tensor_meta = ...
 local nearest = part("nearest")
 
 local KINDS = { -- rows of the registry in the order they are listed
@@ -340,6 +340,13 @@ function M.search(words)
         end
         if found then lines[#lines + 1] = ("%-18s %s"):format(name, sentence) end
     end
+    if #lines > 0 then return table.concat(lines, "\n") end
+    for name, instead in pairs(tensor_meta.foreign()) do -- what NumPy and PyTorch call it
+        if name:lower():find(words:lower(), 1, true) then
+            lines[#lines + 1] = ("%-18s not in luma; %s"):format(name, instead)
+        end
+    end
+    table.sort(lines)
     if #lines == 0 then return ("nothing about '%s'"):format(words) end
     return table.concat(lines, "\n")
 end
@@ -354,6 +361,8 @@ function M.help(what)
     local name = what:gsub("^luma%.", ""):gsub("^%w*:", "")
     local text = texts[name] or texts[name:gsub("_$", "")]
     if text then return text() end
+    local instead = tensor_meta.foreign(name)
+    if instead then return ("luma has no '%s'; %s"):format(what, instead) end
     local near = nearest(name, names)
     if #near == 0 then return ("luma has no '%s'; luma.help() lists what there is"):format(what) end
     return ("luma has no '%s'; near it: %s"):format(what, table.concat(near, ", "))

@@ -10,6 +10,9 @@ local COUNTS = {gray = 1, gray_alpha = 2, rgb = 3, rgba = 4, bgr = 3, bgra = 4}
 local NAMES = {"gray", "gray_alpha", "rgb", "rgba"} -- by the number of channels
 local AS_STORED = 0x80
 
+local OTHER_FORMATS = {jpg = true, jpeg = true, bmp = true, gif = true, tif = true, tiff = true,
+    webp = true, ppm = true, pgm = true}
+
 local LAYOUTS = {hwc = true, chw = true, hw = true}
 
 local function bad(level, argument, name, text, ...)
@@ -74,6 +77,8 @@ local SAVE_OPTIONS = {channels = true, layout = true}
 function M.save(path, x, options)
     options = read_options(options, 3, "save", SAVE_OPTIONS)
     if not luma.is_tensor(x) then bad(2, 2, "save", "tensor expected, got %s", type(x)) end
+    local ending = type(path) == "string" and (path:lower():match("%.(%a+)$"))
+    if OTHER_FORMATS[ending] then bad(2, 1, "save", "%s: PNG is written, not .%s", path, ending) end
     if x.ndim == 2 then
         x = x:unsqueeze(3)
     elseif x.ndim ~= 3 then

@@ -100,7 +100,9 @@ local function suggestion(message, line)
                 return ("%s was local to its input: at the prompt, leave out 'local'"):format(name)
             end
         end
-        if luma[name] ~= nil then return ("did you mean luma.%s?"):format(name) end
+        if rawget(luma, name) ~= nil then return ("did you mean luma.%s?"):format(name) end
+        local instead = tensor_meta.foreign(name)
+        if instead then return ("luma has no '%s'; %s"):format(name, instead) end
         local near = #name > 1 and nearest(name, names_of(G))[1]
         return near and ("did you mean %s?"):format(near)
     end
