@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "binding.h"
+#include "make.h"
 
 /* ---- numbers and elements ---- */
 
@@ -83,18 +83,20 @@ static const luma_tensor *host_push(lm_call *k, int arg, int idx) {
     return out;
 }
 
-/* The table of dims d and on; *done elements came before. */
-static void push_table(lua_State *L, const luma_state *S, const luma_tensor *x, int d,
-                       int64_t *done) {
+/* The table of dims d and on; *done elements and *tables tables came before. */
+static void push_table(lm_call *k, const luma_tensor *x, int d, int64_t *done, int64_t *tables) {
+    lua_State *L = k->L;
+    const luma_state *S = k->c->S;
     int64_t n = x->layout.shape[d];
+    lm_poll(k, (*tables)++);
     lua_createtable(L, n > (1 << 28) ? 1 << 28 : (int)n, 0);
     for (int64_t i = 1; i <= n; i++) {
         if (d + 1 < x->layout.ndim) {
-            push_table(L, S, x, d + 1, done);
+            push_table(k, x, d + 1, done, tables);
         } else {
             int64_t size = (int64_t)lm_dtype_size(x->dtype);
             lm_push_element(L, S, x->dtype, lm_data(x) + *done * size);
-            ++*done;
+            lm_poll(k, ++*done);
         }
         lua_rawseti(L, -2, i);
     }
@@ -102,7 +104,7 @@ static void push_table(lua_State *L, const luma_state *S, const luma_tensor *x, 
 
 static int totable(lua_State *L) {
     lm_call k;
-    int64_t done = 0;
+    int64_t done = 0, tables = 0;
     lm_ctx *c = lm_enter(L);
     lm_call_open(&k, L, c, "totable");
     const luma_tensor *x = host_push(&k, 1, 1);
@@ -114,7 +116,7 @@ static int totable(lua_State *L) {
     luma_tensor *box = lm_box_new(L, c);
     lm_check_live(&k, 1, x);
     luma_share(box, x);
-    push_table(L, c->S, box, 0, &done);
+    push_table(&k, box, 0, &done, &tables);
     return 1;
 }
 

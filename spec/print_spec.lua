@@ -75,6 +75,10 @@ describe("tostring", function()
         assert.equal(on("{}\n[float32 0 cpu]"), tostring(luma.zeros(0)))
         assert.equal(on("{{},\n {}}\n[float32 2x0 cpu]"), tostring(luma.zeros(2, 0)))
         assert.equal(on("{}\n[int64 0x3 cpu]"), tostring(luma.zeros(0, 3, {dtype = "int64"})))
+        -- as little of them as of others
+        assert.equal(on("{{},\n {},\n {},\n ...,\n {},\n {},\n {}}\n[float32 1099511627776x0 cpu]"),
+            tostring(luma.zeros(1 << 40, 0)))
+        assert.equal(on("{}\n[float32 0x1099511627776 cpu]"), tostring(luma.zeros(0, 1 << 40)))
     end)
 
     -- A width taken from logarithms of the values failed on NaN and lost small values.

@@ -165,12 +165,23 @@ local function is_released(x) return not pcall(function() return x.ndim end) end
 
 local RELEASED = "Tensor[released]"
 
+-- Whether x has more places than are shown; a table of empty ones too has many.
+local function is_long(x)
+    local n = 1
+    for _, size in ipairs(x.shape) do
+        if size == 0 then break end
+        n = n * size
+        if n > settings.threshold then return true end
+    end
+    return false
+end
+
 local function tensor_text(x)
     if is_released(x) then return RELEASED end
     if x.ndim == 0 then return exact_text(x:item(), x.dtype) end
     local page = {ndim = x.ndim, width = line_width(), gap = {}}
     local shown = x
-    if x:numel() > settings.threshold then
+    if is_long(x) then
         local edge = edge_of(x)
         for dim, size in ipairs(x.shape) do page.gap[dim] = size > 2 * edge and edge or nil end
         shown = corners(x, edge, 1)
