@@ -4,17 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "luma.h"
-
-static int checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 static luma_state *S;
 

@@ -2,6 +2,7 @@
 ** streams end when the test says so: PyTorch's figures by hand, then random runs against a plain model
 ** that keeps every block in one list. Uses core only. */
 #include "cache.h"
+#include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,6 @@
 
 #define KB ((size_t)1024)
 #define MB (KB * 1024)
-
-static long checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 static void same(int64_t got, int64_t expected, int line, const char *what) {
     checks++;
@@ -1215,6 +1206,6 @@ int main(void) {
     stress(&stream_ops, 10000);
     stress(&host_ops, 5000);
     stress_contents(20000);
-    printf("cache: %ld passed, %ld failed\n", checks - failures, failures);
+    printf("cache: %d passed, %d failed\n", checks - failures, failures);
     return failures != 0;
 }

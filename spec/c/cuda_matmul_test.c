@@ -3,19 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "check.h"
 #include "tensor.h"
 
 #include "cuda/blas.h"
-
-static long checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 static luma_state *S;
 
@@ -144,6 +135,6 @@ int main(void) {
     unrounded(c);
     CHECK(c->products[LM_PRODUCT_OWN] == 0);
     luma_close(S);
-    printf("%ld checks, %ld failures\n", checks, failures);
+    printf("%d checks, %d failures\n", checks, failures);
     return failures != 0;
 }

@@ -11,20 +11,11 @@
 #include <unistd.h>
 
 #include "cache.h"
+#include "check.h"
 #include "cuda/cuda.h"
 #include "emulator/emulator.h"
 
 #define N 3000 /* elements */
-
-static int checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 /* ---- a state with devices ---- */
 

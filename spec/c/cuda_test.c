@@ -11,6 +11,7 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
+#include "check.h"
 #include "cuda/cuda.h"
 #include "emulator/emulator.h"
 #include "luma_lua.h"
@@ -22,16 +23,6 @@ enum { SANITIZES_THREADS = 1 };
 #else
 enum { SANITIZES_THREADS = 0 };
 #endif
-
-static int checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 static lua_State *open_state(void) {
     lua_State *L = luaL_newstate();

@@ -7,17 +7,8 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
+#include "check.h"
 #include "luma_lua.h"
-
-static int checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 /* ---- the allocator, as luma sees it ---- */
 

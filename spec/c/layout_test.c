@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
+#include "check.h"
 
 static uint64_t state = 88172645463325252u;
 
@@ -224,6 +216,6 @@ int main(void) {
     ends_of_int64();
     dims(S);
     luma_close(S);
-    printf("%ld checks, %ld failures\n", checks, failures);
+    printf("%d checks, %d failures\n", checks, failures);
     return failures > 0;
 }

@@ -11,6 +11,7 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
+#include "check.h"
 #include "luma_lua.h"
 
 #define MB ((size_t)1 << 20)
@@ -21,17 +22,6 @@
 #else
 #define OVER 1
 #endif
-
-static int checks, failures;
-
-static bool check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return true;
-    failures++;
-    printf("line %d: %s\n", line, what);
-    return false;
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 static double now(void) {
     struct timespec t;

@@ -4,19 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "tensor.h"
 
 #include "cpu/cpu.h"
-
-static long checks, failures;
-
-static void check(bool ok, int line, const char *what) {
-    checks++;
-    if (ok) return;
-    failures++;
-    printf("line %d: %s\n", line, what);
-}
-#define CHECK(condition) check((condition), __LINE__, #condition)
 
 /* ---- a device far away ----------------------------------------------------------------------- */
 
@@ -196,6 +187,6 @@ int main(void) {
     }
     interrupted(S);
     luma_close(S);
-    printf("%ld checks, %ld failures\n", checks, failures);
+    printf("%d checks, %d failures\n", checks, failures);
     return failures > 0;
 }
