@@ -159,6 +159,29 @@ luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx) {
     return dtype;
 }
 
+const char *lm_arg_path(lm_call *k, int arg) {
+    size_t n;
+    if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "string");
+    const char *path = lua_tolstring(k->L, arg, &n);
+    if (strlen(path) != n) lm_bad(k, arg, "the path contains a zero byte");
+    return path;
+}
+
+lm_device *lm_arg_device(lm_call *k, int arg) {
+    lm_device *d;
+    const char *name = NULL;
+    if (!lua_isnoneornil(k->L, arg)) {
+        if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "device");
+        name = lua_tostring(k->L, arg);
+    }
+    luma_status status = lm_device_find(k->c->S, name, &d);
+    if (status != LUMA_OK) {
+        k->c->S->argument = arg;
+        lm_raise(k, status);
+    }
+    return d;
+}
+
 /* ---- lists ---- */
 
 void lm_call_apart(lm_call *k) {
@@ -302,6 +325,18 @@ bool lm_get_option(lm_call *k, int idx, const char *name) {
     if (lua_rawget(L, idx) != LUA_TNIL) return true;
     lua_pop(L, 1);
     return false;
+}
+
+/* ---- fields of tables ---- */
+
+void lm_set_integer(lua_State *L, const char *key, int64_t value) {
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void lm_set_string(lua_State *L, const char *key, const char *value) {
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
 }
 
 /* ---- the nearest name ---- */

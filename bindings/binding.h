@@ -181,13 +181,18 @@ const int64_t *lm_arg_shape(lm_call *k, int arg, int *n, int *next);
 int64_t lm_arg_dim(lm_call *k, int arg, int64_t dim);
 int64_t lm_arg_position(lm_call *k, int arg, int64_t position);
 luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx);
-lm_device *lm_arg_device(lm_call *k, int arg); /* nil: the default one (memory.c) */
+/* Of a file, which the argument keeps alive. */
+const char *lm_arg_path(lm_call *k, int arg);
+lm_device *lm_arg_device(lm_call *k, int arg); /* nil: the default one */
 
 bool lm_is_options(lua_State *L, int idx); /* a table without [1] */
 /* Every key of the table at idx must be one of names, which NULL ends. */
 void lm_check_options(lm_call *k, int arg, int idx, const char *const *names);
 /* Pushes the option and says true, or pushes nothing; sets k->option. idx 0: no options. */
 bool lm_get_option(lm_call *k, int idx, const char *name);
+/* key = value in the table on top; NULL is nil. */
+void lm_set_integer(lua_State *L, const char *key, int64_t value);
+void lm_set_string(lua_State *L, const char *key, const char *value);
 /* How far a misspelt or shortened name is from another, 0: the same. LM_FAR: nobody means it. */
 #define LM_FAR 1000
 int lm_near_cost(const char *what, const char *name);

@@ -34,12 +34,9 @@ static void push_library(void *ctx, const char *title, const char *file, const c
         lua_pushfstring(L, "%d.%d", version / 1000, version % 1000 / 10);
         lua_setfield(L, -2, "cuda");
     }
-    lua_pushstring(L, title);
-    lua_setfield(L, -2, "name");
-    lua_pushstring(L, why ? NULL : file);
-    lua_setfield(L, -2, "file");
-    lua_pushstring(L, why);
-    lua_setfield(L, -2, "why");
+    lm_set_string(L, "name", title);
+    lm_set_string(L, "file", why ? NULL : file);
+    lm_set_string(L, "why", why);
     lua_pushboolean(L, !file);
     lua_setfield(L, -2, "emulated");
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
@@ -153,9 +150,7 @@ static int stats(lua_State *L) {
     lm_device *d = open_call(&k, L, "stats");
     lm_cuda_count_calls(d, &counts);
     lua_createtable(L, 0, 7);
-#define FIGURE(name)                                                                               \
-    lua_pushinteger(L, counts.name);                                                               \
-    lua_setfield(L, -2, #name);
+#define FIGURE(name) lm_set_integer(L, #name, counts.name);
     FIGURE(launches)
     FIGURE(synchronisations)
     FIGURE(copies)

@@ -15,14 +15,6 @@ static int close_holder(lua_State *L) {
     return 0;
 }
 
-static const char *check_path(lm_call *k) {
-    size_t n;
-    if (lua_type(k->L, 1) != LUA_TSTRING) lm_bad_type(k, 1, 1, "string");
-    const char *path = lua_tolstring(k->L, 1, &n);
-    if (strlen(path) != n) lm_bad(k, 1, "the path contains a zero byte");
-    return path;
-}
-
 static void push_tensor(lua_State *L, lm_ctx *c, luma_tensor *x) {
     luma_tensor *box = lm_box_new(L, c);
     *box = *x;
@@ -36,7 +28,7 @@ static int load(lua_State *L) {
     int tried = 0;
     luma_status status;
     lm_call_open(&k, L, c, "load");
-    const char *path = check_path(&k);
+    const char *path = lm_arg_path(&k, 1);
     holder *h = lua_newuserdatauv(L, sizeof *h, 0);
     memset(h, 0, sizeof *h);
     h->c = c;
@@ -175,7 +167,7 @@ static int save(lua_State *L) {
     int tried = 0;
     luma_status status;
     lm_call_open(&k, L, c, "save");
-    const char *path = check_path(&k);
+    const char *path = lm_arg_path(&k, 1);
     lua_settop(L, 3);
     read_names(&k, &r);
     if (!lua_isnil(L, 3)) {

@@ -2,17 +2,7 @@
 ** Layer: bindings. */
 #include "png.h"
 
-#include <string.h>
-
 #include "binding.h"
-
-static const char *check_path(lm_call *k) {
-    size_t n;
-    if (lua_type(k->L, 1) != LUA_TSTRING) lm_bad_type(k, 1, 1, "string");
-    const char *path = lua_tolstring(k->L, 1, &n);
-    if (strlen(path) != n) lm_bad(k, 1, "the path contains a zero byte");
-    return path;
-}
 
 /* (path, format): a tensor (height, width, channels) on the CPU */
 static int read_png(lua_State *L) {
@@ -21,7 +11,7 @@ static int read_png(lua_State *L) {
     int tried = 0;
     luma_status status;
     lm_call_open(&k, L, c, "load");
-    const char *path = check_path(&k);
+    const char *path = lm_arg_path(&k, 1);
     unsigned format = (unsigned)luaL_checkinteger(L, 2);
     luma_tensor *out = lm_box_new(L, c);
     do
@@ -35,7 +25,7 @@ static int read_png(lua_State *L) {
 static int write_png(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "save");
-    const char *path = check_path(&k);
+    const char *path = lm_arg_path(&k, 1);
     const luma_tensor *x = lm_arg_tensor(&k, 2, 2);
     unsigned format = (unsigned)luaL_checkinteger(L, 3);
     if (x->dtype != LUMA_UINT8 || x->layout.ndim != 3 || !luma_is_contiguous(x) ||

@@ -6,34 +6,9 @@
 #include "binding.h"
 #include "cache.h"
 
-static void set_integer(lua_State *L, const char *key, int64_t value) {
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_string(lua_State *L, const char *key, const char *value) {
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* Addresses wrap into negative integers beyond 2^63; devices have none there. */
 static void set_address(lua_State *L, const char *key, uintptr_t address) {
-    set_integer(L, key, (int64_t)address);
-}
-
-lm_device *lm_arg_device(lm_call *k, int arg) {
-    lm_device *d;
-    const char *name = NULL;
-    if (!lua_isnoneornil(k->L, arg)) {
-        if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "device");
-        name = lua_tostring(k->L, arg);
-    }
-    luma_status status = lm_device_find(k->c->S, name, &d);
-    if (status != LUMA_OK) {
-        k->c->S->argument = arg;
-        lm_raise(k, status);
-    }
-    return d;
+    lm_set_integer(L, key, (int64_t)address);
 }
 
 /* Calls f for the device that argument arg names, or for all where there is none. */
@@ -59,8 +34,8 @@ static int memory(lua_State *L) {
     lm_cache_stats(lm_arg_device(&k, 1)->cache, &f);
     lua_createtable(L, 0, 18);
 #define FIGURE(name, stat)                                                                         \
-    set_integer(L, name, f.stat[LM_POOL_ALL].current);                                             \
-    set_integer(L, "peak_" name, f.stat[LM_POOL_ALL].peak);
+    lm_set_integer(L, name, f.stat[LM_POOL_ALL].current);                                          \
+    lm_set_integer(L, "peak_" name, f.stat[LM_POOL_ALL].peak);
     FIGURE("allocated", allocated_bytes)
     FIGURE("reserved", reserved_bytes)
     FIGURE("active", active_bytes)
@@ -69,19 +44,19 @@ static int memory(lua_State *L) {
     FIGURE("storages", allocation)
     FIGURE("segments", segment)
 #undef FIGURE
-    set_integer(L, "largest_free", f.largest_free);
-    set_integer(L, "limit", f.limit);
-    set_integer(L, "retries", f.num_alloc_retries);
-    set_integer(L, "ooms", f.num_ooms);
+    lm_set_integer(L, "largest_free", f.largest_free);
+    lm_set_integer(L, "limit", f.limit);
+    lm_set_integer(L, "retries", f.num_alloc_retries);
+    lm_set_integer(L, "ooms", f.num_ooms);
     return 1;
 }
 
 static void set_stat(lua_State *L, const char *key, const lm_cache_stat *s) {
     lua_createtable(L, 0, 4);
-    set_integer(L, "current", s->current);
-    set_integer(L, "peak", s->peak);
-    set_integer(L, "allocated", s->allocated);
-    set_integer(L, "freed", s->freed);
+    lm_set_integer(L, "current", s->current);
+    lm_set_integer(L, "peak", s->peak);
+    lm_set_integer(L, "allocated", s->allocated);
+    lm_set_integer(L, "freed", s->freed);
     lua_setfield(L, -2, key);
 }
 
@@ -101,8 +76,8 @@ static int memory_stats(lua_State *L) {
 #undef STAT
         lua_setfield(L, -2, pools[pool]);
     }
-    set_integer(L, "retries", f.num_alloc_retries);
-    set_integer(L, "ooms", f.num_ooms);
+    lm_set_integer(L, "retries", f.num_alloc_retries);
+    lm_set_integer(L, "ooms", f.num_ooms);
     return 1;
 }
 
@@ -114,12 +89,12 @@ static int cache_info(lua_State *L) {
     lm_device *d = lm_arg_device(&k, 1);
     lm_cache_stats(d->cache, &f);
     lua_createtable(L, 0, 4);
-    set_integer(L, "free_cached",
-                f.reserved_bytes[LM_POOL_ALL].current - f.active_bytes[LM_POOL_ALL].current);
-    set_integer(L, "largest_block", f.largest_free);
+    lm_set_integer(L, "free_cached",
+                   f.reserved_bytes[LM_POOL_ALL].current - f.active_bytes[LM_POOL_ALL].current);
+    lm_set_integer(L, "largest_block", f.largest_free);
     if (!d->ops->memory_info || !d->ops->memory_info(d, &unused, &total)) return 1;
-    set_integer(L, "device_free", (int64_t)unused);
-    set_integer(L, "device_total", (int64_t)total);
+    lm_set_integer(L, "device_free", (int64_t)unused);
+    lm_set_integer(L, "device_total", (int64_t)total);
     return 1;
 }
 
@@ -148,8 +123,8 @@ static void take_part(void *ctx, const lm_cache_part *part) {
 static void push_segment(lua_State *L, const lm_cache_part *part) {
     lua_createtable(L, 0, 9);
     set_address(L, "address", part->segment);
-    set_integer(L, "total_size", (int64_t)part->segment_size);
-    set_string(L, "segment_type", part->pool == LM_POOL_SMALL ? "small" : "large");
+    lm_set_integer(L, "total_size", (int64_t)part->segment_size);
+    lm_set_string(L, "segment_type", part->pool == LM_POOL_SMALL ? "small" : "large");
     set_address(L, "stream", (uintptr_t)part->stream);
 }
 
@@ -159,9 +134,9 @@ static void push_block(lua_State *L, const lm_cache_part *part) {
                                          [LM_PART_AWAITING_FREE] = "active_awaiting_free"};
     lua_createtable(L, 0, 4);
     set_address(L, "address", part->address);
-    set_integer(L, "size", (int64_t)part->size);
-    set_integer(L, "requested_size", (int64_t)part->requested);
-    set_string(L, "state", states[part->state]);
+    lm_set_integer(L, "size", (int64_t)part->size);
+    lm_set_integer(L, "requested_size", (int64_t)part->requested);
+    lm_set_string(L, "state", states[part->state]);
 }
 
 /* Completes the segment on top, whose list of blocks is below it: blocks[from .. to). */
@@ -177,9 +152,9 @@ static void push_blocks(lua_State *L, const part_list *list, size_t from, size_t
         requested += (int64_t)part->requested;
     }
     lua_setfield(L, -2, "blocks");
-    set_integer(L, "allocated_size", allocated);
-    set_integer(L, "active_size", active);
-    set_integer(L, "requested_size", requested);
+    lm_set_integer(L, "allocated_size", allocated);
+    lm_set_integer(L, "active_size", active);
+    lm_set_integer(L, "requested_size", requested);
 }
 
 /* The fields are named as in PyTorch's snapshots. */

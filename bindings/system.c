@@ -30,31 +30,22 @@ static int set_num_threads(lua_State *L) {
     return 0;
 }
 
-static void set_string(lua_State *L, const char *key, const char *value) {
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, int64_t value) {
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* ---- luma.config() ---- */
 
 static int config(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     struct winsize window;
     lua_createtable(L, 0, 9);
-    set_string(L, "version", LUMA_VERSION);
-    set_string(L, "lua", LUA_RELEASE);
-    set_string(L, "cpu", lm_level_now()->name);
-    set_string(L, "cpu_levels", lm_level_list());
-    set_integer(L, "threads", luma_num_threads());
-    set_string(L, "default_dtype", luma_dtype_name(luma_default_dtype(c->S)));
-    set_string(L, "default_device", luma_default_device(c->S));
+    lm_set_string(L, "version", LUMA_VERSION);
+    lm_set_string(L, "lua", LUA_RELEASE);
+    lm_set_string(L, "cpu", lm_level_now()->name);
+    lm_set_string(L, "cpu_levels", lm_level_list());
+    lm_set_integer(L, "threads", luma_num_threads());
+    lm_set_string(L, "default_dtype", luma_dtype_name(luma_default_dtype(c->S)));
+    lm_set_string(L, "default_device", luma_default_device(c->S));
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
-        set_integer(L, "columns", window.ws_col); /* of the terminal; absent where there is none */
+        lm_set_integer(L, "columns",
+                       window.ws_col); /* of the terminal; absent where there is none */
     lua_createtable(L, c->S->ndevices, 0);
     for (int i = 0; i < c->S->ndevices; i++) {
         lua_pushstring(L, c->S->devices[i]->name);
@@ -68,10 +59,10 @@ static int config(lua_State *L) {
 static int copy_counts(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     lua_createtable(L, 0, 4);
-    set_integer(L, "shared", c->S->copies.shared);
-    set_integer(L, "memcpy", c->S->copies.memcpy);
-    set_integer(L, "copy2d", c->S->copies.copy2d);
-    set_integer(L, "strided", c->S->copies.strided);
+    lm_set_integer(L, "shared", c->S->copies.shared);
+    lm_set_integer(L, "memcpy", c->S->copies.memcpy);
+    lm_set_integer(L, "copy2d", c->S->copies.copy2d);
+    lm_set_integer(L, "strided", c->S->copies.strided);
     return 1;
 }
 
@@ -139,14 +130,14 @@ static const char *const result_names[] = {[LM_RESULT_SAME] = "same",
 static void push_row(lua_State *L, int op) {
     const lm_op_info *row = &lm_ops[op];
     lua_createtable(L, 0, 12);
-    set_string(L, "name", row->name);
-    set_string(L, "row", row_names[row->row]);
-    set_string(L, "takes", takes_names[row->takes]);
-    set_string(L, "gives", gives_names[row->gives]);
-    if (row->row == LM_ROW_REDUCE) set_string(L, "result", result_names[row->result]);
-    set_string(L, "signature", row->signature);
-    set_string(L, "formula", row->formula);
-    set_string(L, "doc", row->doc);
+    lm_set_string(L, "name", row->name);
+    lm_set_string(L, "row", row_names[row->row]);
+    lm_set_string(L, "takes", takes_names[row->takes]);
+    lm_set_string(L, "gives", gives_names[row->gives]);
+    if (row->row == LM_ROW_REDUCE) lm_set_string(L, "result", result_names[row->result]);
+    lm_set_string(L, "signature", row->signature);
+    lm_set_string(L, "formula", row->formula);
+    lm_set_string(L, "doc", row->doc);
     lua_pushnumber(L, row->lo);
     lua_setfield(L, -2, "lo");
     lua_pushnumber(L, row->hi);
