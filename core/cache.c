@@ -2,6 +2,8 @@
 ** that other streams still use. Layer: core; device memory is only touched on the CPU. */
 #include "cache_parts.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,60 @@ static inline void tell(const lm_cache *c, char *p, size_t nbytes, bool live, vo
     if (c->host && !live) ASAN_POISON_MEMORY_REGION(p, nbytes);
     if (c->device->on_block && !c->direct && nbytes)
         c->device->on_block(c->device, p, nbytes, live, stream);
+}
+
+/* ---- caches of other states ----------------------------------------------------------------- */
+
+/* States do not share memory of a device, but the one that finds none takes what others keep for
+** nothing. So their owner and that one take turns; a CPU gives back by itself. */
+#define PATIENCE 1000 /* yields; the owner may be looking for memory in the same way */
+static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
+static lm_cache *crowd;
+
+static inline bool try_begin(lm_device *d) {
+    return !__atomic_exchange_n(&d->cache_busy, true, __ATOMIC_ACQUIRE);
+}
+
+/* Of its owner. */
+static inline void begin(const lm_cache *c) {
+    lm_device *d = c->device;
+    if (c->host || d->cache_depth++ > 0) return;
+    while (!try_begin(d))
+        sched_yield();
+}
+
+static inline void end(const lm_cache *c) {
+    lm_device *d = c->device;
+    if (!c->host && --d->cache_depth == 0)
+        __atomic_store_n(&d->cache_busy, false, __ATOMIC_RELEASE);
+}
+
+/* Nobody is in the cache of another when a process forks. */
+static void crowd_hold(void) {
+    pthread_mutex_lock(&crowd_lock);
+}
+
+static void crowd_go(void) {
+    pthread_mutex_unlock(&crowd_lock);
+}
+
+static void crowd_join(lm_cache *c) {
+    static bool watching;
+    pthread_mutex_lock(&crowd_lock);
+    if (!watching) watching = pthread_atfork(crowd_hold, crowd_go, crowd_go) == 0;
+    c->crowd_next = crowd;
+    crowd = c;
+    pthread_mutex_unlock(&crowd_lock);
+}
+
+static void crowd_leave(lm_cache *c) {
+    pthread_mutex_lock(&crowd_lock);
+    for (lm_cache **at = &crowd; *at; at = &(*at)->crowd_next)
+        if (*at == c) {
+            *at = c->crowd_next;
+            break;
+        }
+    pthread_mutex_unlock(&crowd_lock);
 }
 
 /* ---- block records --------------------------------------------------------------------------- */
@@ -385,6 +441,35 @@ static void flush(lm_cache *c) {
         release_idle(c);
 }
 
+/* Those of another cache, whose state does not hear of it; false when it has none. One that is at
+** work may look for memory too, and has given back its own. A budget is its state's alone. */
+static bool flush_other(lm_cache *c) {
+    int tries = PATIENCE;
+    while (!try_begin(c->device)) {
+        if (tries-- == 0) return true;
+        sched_yield();
+    }
+    luma_memory_fn *notify = c->notify;
+    bool some = c->idle_first && !c->budget;
+    c->notify = NULL;
+    while (some && c->idle_first)
+        release_idle(c);
+    c->notify = notify;
+    __atomic_store_n(&c->device->cache_busy, false, __ATOMIC_RELEASE);
+    return some;
+}
+
+static bool flush_others(const lm_cache *c) {
+    bool some = false;
+    if (c->host) return false;
+    pthread_mutex_lock(&crowd_lock);
+    for (lm_cache *o = crowd; o; o = o->crowd_next)
+        if (o != c && o->device->ops == c->device->ops && o->device->index == c->device->index)
+            some |= flush_other(o);
+    pthread_mutex_unlock(&crowd_lock);
+    return some;
+}
+
 /* ---- taking ---------------------------------------------------------------------------------- */
 
 /* b, in no set, keeps its first size bytes; the rest goes to the free blocks where it is worth it.
@@ -443,6 +528,7 @@ block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last) {
         if (!b) flush(c);
         if (!b) b = segment_new(c, size, pool, set, stream, false);
         if (!b) b = segment_new(c, size, pool, set, stream, true);
+        if (!b && !c->problem && flush_others(c)) b = segment_new(c, size, pool, set, stream, true);
     }
     if (!b) return NULL;
     carve(c, b, size);
@@ -515,7 +601,9 @@ static bool raw_grow(lm_cache *c) {
 
 void *lm_cache_raw_alloc(lm_cache *c, size_t nbytes, void *stream) {
     if (!raw_grow(c)) return NULL;
+    begin(c);
     block *b = owned_take(c, nbytes, stream ? stream : c->device->stream, true);
+    end(c);
     if (!b) return NULL;
     block **at = raw_place(c, (uintptr_t)b->p);
     b->raw_next = *at;
@@ -531,13 +619,15 @@ bool lm_cache_raw_delete(lm_cache *c, const void *p) {
         if (b->p != p) continue;
         *at = b->raw_next;
         c->nraw--;
+        begin(c);
         owned_give(c, b);
+        end(c);
         return true;
     }
     return false;
 }
 
-bool lm_cache_base(const lm_cache *c, const void *p, void **base, size_t *nbytes) {
+static bool find_base(const lm_cache *c, const void *p, void **base, size_t *nbytes) {
     uintptr_t at = (uintptr_t)p;
     for (const block *s = c->segment_first; s; s = s->segment_next) {
         if (at < (uintptr_t)s->p) continue;
@@ -555,6 +645,13 @@ bool lm_cache_base(const lm_cache *c, const void *p, void **base, size_t *nbytes
     return false;
 }
 
+bool lm_cache_base(const lm_cache *c, const void *p, void **base, size_t *nbytes) {
+    begin(c);
+    bool found = find_base(c, p, base, nbytes);
+    end(c);
+    return found;
+}
+
 /* ---- the cache ------------------------------------------------------------------------------- */
 
 lm_cache *lm_cache_open(lm_device *device) {
@@ -564,11 +661,13 @@ lm_cache *lm_cache_open(lm_device *device) {
     c->host = strcmp(device->ops->kind, "cpu") == 0;
     c->round = c->host ? LINE : 512;
     c->min_split = c->host ? TINY_MAX : 512; /* less could serve nobody */
+    if (!c->host) crowd_join(c);
     return c;
 }
 
 void lm_cache_close(lm_cache *c) {
     if (!c) return;
+    if (!c->host) crowd_leave(c);
     lm_cache_empty(c);
     while (c->segment_first) { /* storages that nobody will look at again are in them */
         block *b = c->segment_first;
@@ -597,22 +696,29 @@ lm_storage *lm_cache_storage(lm_device *device, size_t nbytes, bool last) {
         if (!st && last) c->figures.num_ooms++;
         return st;
     }
+    begin(c);
     block *b = owned_take(c, nbytes, device->stream, last);
+    end(c);
     return b ? &b->st : NULL;
 }
 
 void lm_cache_release(lm_storage *st) {
     lm_cache *c = st->device->cache;
-    if (st->ctx)
+    if (st->ctx) {
         lm_slab_give(c, st);
-    else
-        owned_give(c, (block *)(void *)st);
+        return;
+    }
+    begin(c);
+    owned_give(c, (block *)(void *)st);
+    end(c);
 }
 
 void lm_cache_empty(lm_cache *c) {
+    begin(c);
     trim_device(c, false);
     wait_events(c);
     flush(c);
+    end(c);
 }
 
 void lm_cache_set_limit(lm_cache *c, size_t nbytes) {
@@ -622,10 +728,12 @@ void lm_cache_set_limit(lm_cache *c, size_t nbytes) {
 }
 
 void lm_cache_set_budget(lm_cache *c, lm_budget *budget) {
+    begin(c);
     int64_t reserved = c->figures.reserved_bytes[LM_POOL_ALL].current;
     if (c->budget) c->budget->used -= reserved;
     c->budget = budget;
     if (budget) budget->used += reserved;
+    end(c);
 }
 
 void lm_cache_set_direct(lm_cache *c) {
@@ -633,8 +741,10 @@ void lm_cache_set_direct(lm_cache *c) {
 }
 
 void lm_cache_set_notify(lm_cache *c, luma_memory_fn *notify, void *ctx) {
+    begin(c);
     c->notify = notify;
     c->notify_ctx = ctx;
+    end(c);
 }
 
 const char *lm_cache_problem(lm_cache *c) {
@@ -656,6 +766,7 @@ static int64_t largest(const free_set *set) {
 }
 
 void lm_cache_stats(const lm_cache *c, lm_cache_figures *out) {
+    begin(c);
     *out = c->figures;
     if (c->host) { /* no stream uses a block, so none outlives its storage */
         memcpy(out->active, out->allocation, sizeof out->active);
@@ -666,26 +777,32 @@ void lm_cache_stats(const lm_cache *c, lm_cache_figures *out) {
         int64_t size = largest(&c->sets[i]);
         if (size > out->largest_free) out->largest_free = size;
     }
+    end(c);
 }
 
 void lm_cache_reset_peak(lm_cache *c) {
+    begin(c);
 #define RESET(name)                                                                                \
     for (int i = 0; i < LM_POOLS; i++)                                                             \
         c->figures.name[i].peak = c->figures.name[i].current;
     LM_CACHE_STATS(RESET)
 #undef RESET
+    end(c);
 }
 
 void lm_cache_reset_accumulated(lm_cache *c) {
+    begin(c);
 #define RESET(name)                                                                                \
     for (int i = 0; i < LM_POOLS; i++)                                                             \
         c->figures.name[i].allocated = c->figures.name[i].freed = 0;
     LM_CACHE_STATS(RESET)
 #undef RESET
     c->figures.num_alloc_retries = c->figures.num_ooms = 0;
+    end(c);
 }
 
 void lm_cache_walk(const lm_cache *c, lm_cache_walk_fn *visit, void *ctx) {
+    begin(c);
     for (const block *first = c->segment_first; first; first = first->segment_next) {
         lm_cache_part part = {.segment = (uintptr_t)first->p,
                               .pool = (lm_cache_pool)first->pool,
@@ -702,4 +819,5 @@ void lm_cache_walk(const lm_cache *c, lm_cache_walk_fn *visit, void *ctx) {
             visit(ctx, &part);
         }
     }
+    end(c);
 }

@@ -1,6 +1,7 @@
 /* cache.h -- the caching allocator of a device: segments and blocks over its raw memory, in the
 ** manner of PyTorch's. Serves one thread at a time, as the state that owns the device: storages are
-** made and released on that thread, never by workers or another thread of the host. Layer: core. */
+** made and released on that thread, never by workers or another thread of the host; only what is idle
+** in it may be given back by another state's cache of the same device. Layer: core. */
 #ifndef lm_cache_h
 #define lm_cache_h
 

@@ -81,6 +81,7 @@ struct lm_chunk {
 
 struct lm_cache {
     lm_device *device;
+    lm_cache *crowd_next; /* caches of all states, but those of CPUs */
     bool host;
     bool direct;             /* no block is kept or shared */
     size_t round, min_split; /* bytes; a rest below min_split stays with its block */

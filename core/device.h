@@ -149,6 +149,8 @@ struct lm_device {
     char name[12]; /* "cpu", "cuda:0" */
     int index;
     lm_cache *cache;
+    bool cache_busy; /* somebody is in the cache: its owner, so many calls deep, or another state */
+    int cache_depth;
     void *stream; /* of the backend, on which all work of the state on this device is queued */
     /* Of devices that watch over memory, NULL otherwise: the block at p begins to live or is dead,
     ** in the order of the stream. */

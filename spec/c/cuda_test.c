@@ -361,6 +361,58 @@ static int two_threads(const char *text, long n) {
     return 0;
 }
 
+/* What one state keeps for later serves another that finds no memory. */
+static int two_caches(const char *text, long n) {
+    (void)text;
+    (void)n;
+    lua_State *L = open_state(), *M = open_state();
+    CHECK(works(L, "luma.empty(10 << 20, {device = 'cuda'}):free()"));
+    CHECK(works(L, "assert(luma.memory('cuda').reserved == 40 << 20)"));
+    CHECK(works(M, "x = luma.full({10 << 20}, 3, {device = 'cuda'})"
+                   "assert(luma.memory('cuda').ooms == 0)"));
+    CHECK(works(L, "local m = luma.memory('cuda') assert(m.reserved == 0 and m.segments == 0)"));
+    CHECK(raises(L, "luma.empty(10 << 20, {device = 'cuda'})", "out of memory on cuda:0"));
+    CHECK(works(L, "assert(luma.ones(9, {device = 'cuda'}):sum():item() == 9)"));
+    CHECK(works(M, "assert(x:eq(3):all()) x:free()"));
+    CHECK(works(L, "luma.empty(10 << 20, {device = 'cuda'}):free()"));
+    lua_close(L);
+    lua_close(M);
+    CHECK(counts().reports == 0 && counts().allocations == 0);
+    return 0;
+}
+
+/* The same while both are at work; 48 of 64 MB live at most. */
+static const char hungry[] =
+    "collectgarbage('stop')\n"
+    "for i = 1, 150 do\n"
+    "  local x = luma.empty((i % 5 + 2) << 20, {device = 'cuda'}):fill_(i)\n"
+    "  if i % 10 == 0 then assert(x[-1] == i and x[1] == i) end\n"
+    "  x:free()\n"
+    "end\n"
+    "assert(luma.memory('cuda').ooms == 0)\n";
+
+static void *run_hungry(void *result) {
+    bool *ok = result;
+    lua_State *L = open_state();
+    *ok = works(L, hungry);
+    lua_close(L);
+    return NULL;
+}
+
+static int two_hungry_threads(const char *text, long n) {
+    (void)text;
+    (void)n;
+    pthread_t threads[2];
+    bool ok[2] = {false, false};
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, run_hungry, &ok[i]) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(ok[0] && ok[1]);
+    CHECK(counts().reports == 0 && counts().allocations == 0);
+    return 0;
+}
+
 /* Streams of two devices: what is sent is neither changed nor used anew too early, on either side. */
 static const char exchange[] =
     "local n = 300000\n"
@@ -424,6 +476,7 @@ static void test_ends(void) {
     static const char *const volta[] = {"LUMA_CUDA=emulate", "LUMA_EMU_CC=70", NULL};
     static const char *const none[] = {"LUMA_CUDA=emulate", "LUMA_EMU_DEVICES=0", NULL};
     static const char *const off[] = {"LUMA_CUDA=off", NULL};
+    static const char *const middling[] = {"LUMA_CUDA=emulate", "LUMA_EMU_MEMORY=64M", NULL};
     static const char *const small[] = {"LUMA_CUDA=emulate", "LUMA_EMU_MEMORY=32M", NULL};
     if (!SANITIZES_THREADS) in_child(spoil, "CUDA_ERROR_ILLEGAL_ADDRESS", 0, plain);
     in_child(driver_old, "a driver that knows PTX 6.5", 0, ptx_65);
@@ -433,6 +486,8 @@ static void test_ends(void) {
     in_child(device_refused, "no CUDA driver (LUMA_CUDA=off)", 0, off);
     in_child(memory_small, "out of memory on cuda:0", 0, small);
     in_child(after_fork, "fork", 0, plain);
+    in_child(two_caches, "two caches", 0, middling);
+    in_child(two_hungry_threads, "two hungry threads", 0, middling);
     in_child(two_devices, "two devices", 0, two);
     in_child(two_threads, "two threads", 0, two);
     in_child(cpu_current,
