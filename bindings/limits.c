@@ -75,9 +75,13 @@ static void hook_soon(lm_limits *l) {
 }
 
 lua_State *lm_limits_enter(lm_ctx *c, lua_State *L) {
-    if (!c->limits) return NULL;
-    lua_State *before = c->limits->running;
-    c->limits->running = L;
+    lm_limits *l = c->limits;
+    if (!l) return NULL;
+    lua_State *before = l->running;
+    l->running = L;
+    /* a coroutine that is older than the limits */
+    if (L && lua_gethook(L) != hook && lua_status(L) <= LUA_YIELD)
+        lua_sethook(L, hook, LUA_MASKCOUNT, step_now(l));
     return before;
 }
 

@@ -40,8 +40,9 @@ typedef struct luma_lua_limits {
 } luma_lua_limits;
 /* Sets limits, or others than before. Memory is charged from here on, with what is there already;
 ** L keeps its allocator below. The rest holds within luma_lua_call and luma_lua_load, in every
-** coroutine made from here on; it needs L's count hook. Raises a Lua error when there is no
-** memory. */
+** coroutine made from here on; it needs L's count hook, so no other may be set. What Lua's own
+** libraries do in C for long, pcall and finalizers are within reach in sandboxes only. Raises a Lua
+** error when there is no memory. */
 LUMA_API void luma_lua_limit(lua_State *L, const luma_lua_limits *limits);
 
 /* lua_pcall without a message handler, within the limits: an error is always a string, and one that a

@@ -127,6 +127,19 @@ static void test_limits_alone(void) {
     lua_close(L);
 }
 
+/* Coroutines that were there before the limits. */
+static void test_limits_later(void) {
+    luma_lua_limits limits = {0, 0, 0.1, NULL, NULL};
+    lua_State *L = luma_lua_sandbox(LUMA_LUA_CLOSED, NULL);
+    CHECK(run(L, "co = coroutine.create(function() coroutine.yield() while true do end end) "
+                 "coroutine.resume(co) new = coroutine.wrap(function() while true do end end)"));
+    luma_lua_limit(L, &limits);
+    CHECK(raises(L, "coroutine.resume(co)", "time limit"));
+    CHECK(raises(L, "new()", "time limit"));
+    CHECK(run(L, "assert(not coroutine.resume(co)) assert(not coroutine.close(co))"));
+    lua_close(L);
+}
+
 /* Lua and tensors share one limit, and what one gives back the other may take. */
 static void test_shared_memory(void) {
     lua_State *L = open_limited(64 * MB, 0, 5);
@@ -324,6 +337,7 @@ int main(int argc, char **argv) {
             test_host_interrupt();
             test_nested_calls();
             test_limits_alone();
+            test_limits_later();
             test_shared_memory();
             test_flags();
             test_text();
