@@ -23,6 +23,13 @@
 #define OVER 1
 #endif
 
+/* That sanitizer has no room for stacks as deep as hostile scripts make them. */
+#ifdef __SANITIZE_THREAD__
+enum { SANITIZES_THREADS = 1 };
+#else
+enum { SANITIZES_THREADS = 0 };
+#endif
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -345,7 +352,7 @@ int main(int argc, char **argv) {
             test_threads();
             cycles();
         }
-        test_hostile(argv[1], argc > 2 ? argv[2] : NULL);
+        if (!SANITIZES_THREADS) test_hostile(argv[1], argc > 2 ? argv[2] : NULL);
     } else {
         printf("usage: sandbox_test cycles | folder of hostile.txt [part of a name]\n");
         return 2;
