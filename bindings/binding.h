@@ -20,6 +20,7 @@ typedef struct {
     lm_limits *limits; /* limits.c; NULL: none */
     luma_lua_text_fn *text;
     void *text_ctx;
+    bool sandbox;      /* coroutines are resumed by sandbox.c */
     char warning[512]; /* Lua gives them in pieces */
     size_t nwarning;
     volatile int *flag; /* the host's interrupt flag; NULL: hooks of the main thread are watched */
@@ -95,7 +96,10 @@ bool lm_limits_passed(const lm_ctx *c);
 void lm_limits_check(lua_State *L, lm_ctx *c);
 /* Charges instructions that the hook does not see. */
 void lm_limits_charge(lm_ctx *c, int64_t instructions);
-/* L has died of a limit: nothing of it may run again, since hooks are off in it. */
+/* The same as the end of a C function: a coroutine yields for good rather than raise an error, which
+** would be caught at every pcall in it, each time by a walk over all of its calls. */
+int lm_limits_end(lua_State *L, lm_ctx *c);
+/* L has been ended by a limit: nothing of it may run again. */
 void lm_limits_bury(lua_State *L);
 bool lm_limits_buried(lua_State *L);
 /* L runs from now on; returns what ran before. */

@@ -36,6 +36,12 @@ struct lm_limits {
 
 static void hook(lua_State *L, lua_Debug *ar);
 
+/* The hook of a coroutine that a limit has ended: a mark. */
+static void buried(lua_State *L, lua_Debug *ar) {
+    (void)ar;
+    luaL_error(L, "a limit has ended the coroutine");
+}
+
 static int64_t nanoseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -80,7 +86,7 @@ lua_State *lm_limits_enter(lm_ctx *c, lua_State *L) {
     lua_State *before = l->running;
     l->running = L;
     /* a coroutine that is older than the limits */
-    if (L && lua_gethook(L) != hook && lua_status(L) <= LUA_YIELD)
+    if (L && lua_gethook(L) != hook && lua_gethook(L) != buried && lua_status(L) <= LUA_YIELD)
         lua_sethook(L, hook, LUA_MASKCOUNT, step_now(l));
     return before;
 }
@@ -124,20 +130,27 @@ static void hook(lua_State *L, lua_Debug *ar) {
     lm_limits *l = c->limits;
     int count = lua_gethookcount(L);
     lm_limits_charge(c, count);
+    if (lm_limits_passed(c) && c->sandbox && lua_isyieldable(L)) {
+        lua_yield(L, 0);
+        return;
+    }
     if (lm_limits_passed(c)) raise_end(L, l, 0); /* in a hook, level 0 is the function that ran */
     int step = step_now(l);
     if (count != step) lua_sethook(L, hook, LUA_MASKCOUNT, step);
 }
 
-/* A coroutine that an error of the hook has ended keeps its hooks off; so its variables are not
-** closed. Without a hook it is known again. */
+int lm_limits_end(lua_State *L, lm_ctx *c) {
+    if (c->sandbox && lua_isyieldable(L)) return lua_yield(L, 0);
+    raise_end(L, c->limits, 1);
+}
+
+/* Its variables are not closed either: one that an error of the hook has ended keeps its hooks off. */
 void lm_limits_bury(lua_State *L) {
-    if (lua_gethook(L) == hook) lua_sethook(L, NULL, 0, 0);
+    lua_sethook(L, buried, LUA_MASKCOUNT, 1);
 }
 
 bool lm_limits_buried(lua_State *L) {
-    lm_ctx *c = lm_ctx_find(L);
-    return c && c->limits && lua_gethook(L) != hook && lua_status(L) > LUA_YIELD;
+    return lua_gethook(L) == buried;
 }
 
 /* ---- memory ---- */

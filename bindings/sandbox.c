@@ -112,7 +112,7 @@ void lm_push_denied(lua_State *L, const char *name) {
 /* k: results that were there before the call. */
 static int end_pcall(lua_State *L, int status, lua_KContext k) {
     if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - (int)k;
-    lm_limits_check(L, ctx_of(L));
+    if (lm_limits_passed(ctx_of(L))) return lm_limits_end(L, ctx_of(L));
     lua_pushboolean(L, 0);
     lua_pushvalue(L, -2);
     return 2;
@@ -129,11 +129,11 @@ static int protected_call(lua_State *L) {
 /* The handler runs when the error has left: inside, in a hook, it could not be stopped. */
 static int end_xpcall(lua_State *L, int status, lua_KContext k) {
     if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - (int)k;
-    lm_limits_check(L, ctx_of(L));
+    if (lm_limits_passed(ctx_of(L))) return lm_limits_end(L, ctx_of(L));
     lua_pushvalue(L, 2);
     lua_insert(L, -2);
     lua_pcall(L, 1, 1, 0);
-    lm_limits_check(L, ctx_of(L));
+    if (lm_limits_passed(ctx_of(L))) return lm_limits_end(L, ctx_of(L));
     lua_pushboolean(L, 0);
     lua_insert(L, -2);
     return 2;
@@ -157,29 +157,36 @@ static lua_State *check_coroutine(lua_State *L) {
     return co;
 }
 
-/* The number of results on top of L, or -1 with the error there. */
+enum { FAILED_HERE = -1, ENDED = -2 };
+
+/* The number of results on top of L; or FAILED_HERE with the error there, or ENDED by a limit. */
 static int resume(lua_State *L, lua_State *co, int narg) {
     lm_ctx *c = ctx_of(L);
+    if (lm_limits_buried(co)) {
+        lua_pushliteral(L, "cannot resume dead coroutine");
+        return FAILED_HERE;
+    }
     if (!lua_checkstack(co, narg)) {
         lua_pushliteral(L, "too many arguments to resume");
-        return -1;
+        return FAILED_HERE;
     }
     lua_xmove(L, co, narg);
     int n = 0;
     lua_State *before = lm_limits_enter(c, co);
     int status = lua_resume(co, L, narg, &n);
     lm_limits_enter(c, before);
-    bool failed = status != LUA_OK && status != LUA_YIELD;
-    if (failed && lm_limits_passed(c)) lm_limits_bury(co);
-    lm_limits_check(L, c);
-    if (failed) {
+    if (lm_limits_passed(c)) {
+        if (lua_status(co) != LUA_OK) lm_limits_bury(co);
+        return ENDED;
+    }
+    if (status != LUA_OK && status != LUA_YIELD) {
         lua_xmove(co, L, 1);
-        return -1;
+        return FAILED_HERE;
     }
     if (!lua_checkstack(L, n + 1)) {
         lua_pop(co, n);
         lua_pushliteral(L, "too many results to resume");
-        return -1;
+        return FAILED_HERE;
     }
     lua_xmove(co, L, n);
     return n;
@@ -188,6 +195,7 @@ static int resume(lua_State *L, lua_State *co, int narg) {
 static int coroutine_resume(lua_State *L) {
     lua_State *co = check_coroutine(L);
     int n = resume(L, co, lua_gettop(L) - 1);
+    if (n == ENDED) return lm_limits_end(L, ctx_of(L));
     lua_pushboolean(L, n >= 0);
     if (n < 0) n = 1;
     lua_insert(L, -(n + 1));
@@ -247,6 +255,7 @@ static int wrapped(lua_State *L) {
     lua_State *co = lua_tothread(L, lua_upvalueindex(2));
     int n = resume(L, co, lua_gettop(L));
     if (n >= 0) return n;
+    if (n == ENDED) return lm_limits_end(L, ctx_of(L));
     if (lua_status(co) > LUA_YIELD) { /* an error of its own: its variables may replace it */
         lua_pop(L, 1);
         if (close_variables(L, co)) lua_pushnil(L);
@@ -612,6 +621,7 @@ static int open_sandbox(lua_State *L) {
     const request *r = lua_touserdata(L, 1);
     lm_box_open(L, r->flags);
     lm_ctx *c = lm_ctx_find(L);
+    c->sandbox = true;
     lua_settop(L, 0);
     hide_mode(L);
     open_base(L, c);
