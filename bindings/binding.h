@@ -211,6 +211,9 @@ const char *lm_foreign(const char *name);
 
 /* ---- numbers and elements: convert.c ---- */
 
+/* Pushes a list of n sizes, as x.shape is; it prints itself as "{2, 3}". */
+void lm_push_sizes(lua_State *L, int n, const int64_t *sizes);
+
 /* An error unless dtype can hold v: exactly in integers, rounded in floats. */
 void lm_check_fits(lm_call *k, int arg, luma_scalar v, luma_dtype dtype);
 bool lm_fits(luma_scalar v, luma_dtype dtype);

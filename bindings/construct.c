@@ -189,6 +189,8 @@ static int tensor(lua_State *L) {
     lm_call k;
     lm_where w;
     lm_call_open(&k, L, lm_enter(L), "tensor");
+    if (lua_type(L, 1) == LUA_TNUMBER && lua_type(L, 2) == LUA_TNUMBER)
+        lm_bad(&k, 2, "values stand in a table, as in luma.tensor{1, 2}; luma.zeros takes sizes");
     lm_read_where(&k, 2, &w);
     if (lm_box_test(L, 1)) {
         const luma_tensor *x = lm_arg_tensor(&k, 1, 1);

@@ -290,6 +290,52 @@ static int zero_(lua_State *L) {
 
 /* ---- what a tensor is like ---- */
 
+static int sizes_text(lua_State *L) {
+    luaL_Buffer b;
+    lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
+    luaL_buffinit(L, &b);
+    luaL_addchar(&b, '{');
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (i > 1) luaL_addstring(&b, ", ");
+        lua_rawgeti(L, 1, i);
+        luaL_tolstring(L, -1, NULL);
+        lua_remove(L, -2);
+        luaL_addvalue(&b);
+    }
+    luaL_addchar(&b, '}');
+    luaL_pushresult(&b);
+    return 1;
+}
+
+static int sizes_concat(lua_State *L) {
+    luaL_tolstring(L, 1, NULL);
+    luaL_tolstring(L, 2, NULL);
+    lua_concat(L, 2);
+    return 1;
+}
+
+void lm_push_sizes(lua_State *L, int n, const int64_t *sizes) {
+    static const char sizes_key = 0;
+    lua_createtable(L, n, 0);
+    for (int d = 0; d < n; d++) {
+        lua_pushinteger(L, sizes[d]);
+        lua_rawseti(L, -2, d + 1);
+    }
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &sizes_key) == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_createtable(L, 0, 3);
+        lua_pushcfunction(L, sizes_text);
+        lua_setfield(L, -2, "__tostring");
+        lua_pushcfunction(L, sizes_concat);
+        lua_setfield(L, -2, "__concat");
+        lua_pushboolean(L, 0);
+        lua_setfield(L, -2, "__metatable");
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &sizes_key);
+    }
+    lua_setmetatable(L, -2);
+}
+
 /* One entry of a list of dims, or all of them. */
 static int push_dims(lua_State *L, const char *name, bool sizes) {
     lm_call k;
@@ -305,11 +351,7 @@ static int push_dims(lua_State *L, const char *name, bool sizes) {
         lua_pushinteger(L, v[d < 0 ? d + n : d]);
         return 1;
     }
-    lua_createtable(L, n, 0);
-    for (int d = 0; d < n; d++) {
-        lua_pushinteger(L, v[d]);
-        lua_rawseti(L, -2, d + 1);
-    }
+    lm_push_sizes(L, n, v);
     return 1;
 }
 

@@ -415,11 +415,7 @@ static int no_such_field(lua_State *L, const char *name) {
 static int push_field(lua_State *L, const char *name) {
     const luma_tensor *x = luma_check(L, 1);
     if (strcmp(name, "shape") == 0) {
-        lua_createtable(L, x->layout.ndim, 0);
-        for (int d = 0; d < x->layout.ndim; d++) {
-            lua_pushinteger(L, x->layout.shape[d]);
-            lua_rawseti(L, -2, d + 1);
-        }
+        lm_push_sizes(L, x->layout.ndim, x->layout.shape);
     } else if (strcmp(name, "dtype") == 0) {
         lua_pushstring(L, luma_dtype_name(x->dtype));
     } else if (strcmp(name, "device") == 0) {
@@ -463,6 +459,8 @@ static int index_call(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     if (read_fast(L, c, lua_gettop(L) - 1)) return 1;
     open_target(&t, L, c, "call");
+    if (t.k.top == 3 && lua_isnil(L, 2) && lua_isnil(L, 3)) /* for row in x do */
+        lm_bad(&t.k, 2, "index expected, got nil; to walk dim 1: for i, row in pairs(x) do");
     for (int arg = 2; arg <= t.k.top; arg++)
         read_entry(&t, arg, arg);
     return read(&t);

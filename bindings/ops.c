@@ -128,15 +128,35 @@ static void read_value(call *c, int p, int arg, int idx) {
     }
 }
 
+/* "sum(x, dims, {keepdim =})": how the operation is called. */
+static const char *push_call(call *c) {
+    lua_State *L = c->k.L;
+    bool options = false;
+    lua_pushfstring(L, "%s(%s", c->info->name, c->params[0].name);
+    for (int p = 1; p < c->nparams; p++) {
+        bool option = c->params[p].option;
+        lua_pushfstring(L,
+                        option && !options ? ", {%s ="
+                        : option           ? ", %s ="
+                                           : ", %s",
+                        c->params[p].name);
+        options = options || option;
+        lua_concat(L, 2);
+    }
+    lua_pushstring(L, c->op == LM_OP_div ? ", {rounding =})" : options ? "})" : ")");
+    lua_concat(L, 2);
+    return lua_tostring(L, -1);
+}
+
 static void too_many(call *c, int arg) {
-    const char *option = NULL;
+    const char *option = c->op == LM_OP_div ? "rounding" : NULL; /* choose_rounding */
     for (int p = 0; p < c->nparams && !option; p++) {
         if (c->params[p].option) option = c->params[p].name;
     }
     int type = lua_type(c->k.L, arg);
     if (option && (type == LUA_TBOOLEAN || type == LUA_TSTRING))
         lm_bad(&c->k, arg, "options stand in a table, as in {%s = ...}", option);
-    lm_bad(&c->k, arg, "no such argument");
+    lm_bad(&c->k, arg, "no such argument: %s", push_call(c));
 }
 
 /* Positional arguments in order; a trailing table that no list-like parameter needs holds options.
@@ -200,12 +220,7 @@ static void refuse_parameters(call *c) {
         while (p < c->nparams && !names_parameter(&c->params[p], key))
             p++;
         if (p >= c->nparams) continue;
-        lua_pushfstring(L, "%s(%s", c->info->name, c->params[0].name);
-        for (int q = 1; q < c->nparams && !c->params[q].option; q++) {
-            lua_pushfstring(L, ", %s", c->params[q].name);
-            lua_concat(L, 2);
-        }
-        lm_bad(&c->k, c->options, "'%s' stands before the options: %s)", key, lua_tostring(L, -1));
+        lm_bad(&c->k, c->options, "'%s' stands before the options: %s", key, push_call(c));
     }
 }
 

@@ -75,7 +75,8 @@ static luma_status check_index(luma_state *S, int argument, const luma_tensor *i
                        "the index is bool: an integer dtype expected (a mask selects with "
                        "masked_select)");
     if (!lm_dtype_is_int(index->dtype))
-        return lm_fail(S, LUMA_ERR_DTYPE, argument, "the index is %s: an integer dtype expected",
+        return lm_fail(S, LUMA_ERR_DTYPE, argument,
+                       "the index is %s: an integer dtype expected, such as int64",
                        lm_dtypes[index->dtype].name);
     LM_TRY(check_place(S, argument, index, x));
     return lm_tensor_check(S, argument, index, false);

@@ -159,7 +159,7 @@ LUMA_API luma_status luma_full(luma_state *S, luma_tensor *out, int ndim, const 
 LUMA_MAKE(zeros, int ndim, const int64_t *shape);
 LUMA_MAKE(ones, int ndim, const int64_t *shape);
 LUMA_MAKE(eye, int64_t n, int64_t m); /* n x m, 1 on the diagonal */
-/* first, first + step, ... up to last, which is included. */
+/* first, first + step, ... up to last, which is included; luma_integer(1).number is a scalar. */
 LUMA_MAKE(range, luma_scalar first, luma_scalar last, luma_scalar step);
 LUMA_MAKE(linspace, double first, double last, int64_t n);              /* both included */
 LUMA_MAKE(logspace, double first, double last, int64_t n, double base); /* base to these powers */

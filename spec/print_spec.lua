@@ -40,6 +40,22 @@ describe("tostring", function()
     before_each(function() before = luma.set_print{width = 80} end)
     after_each(function() luma.set_print(before) end)
 
+    it("lists of sizes print themselves, and are lists all the same", function()
+        local x = luma.zeros(2, 3)
+        assert.equal("{2, 3}", tostring(x.shape))
+        assert.equal("{2, 3}", tostring(x:size()))
+        assert.equal("{3, 1}", luma.show(x:stride()))
+        assert.equal("{}", tostring(luma.tensor(1).shape))
+        assert.equal("x is {2, 3}!", "x is " .. x.shape .. "!")
+        assert.same({2, 3}, x.shape)
+        assert.equal("2, 3", table.concat(x.shape, ", "))
+        assert.is_false(getmetatable(x.shape))
+        local sizes = x.shape
+        sizes[1], sizes[3] = sizes, nil
+        assert.is_false(pcall(tostring, sizes))
+        assert.equal(2, x.shape[1])
+    end)
+
     it("shows braces, then dtype, shape and device", function()
         assert.equal(on("{1.0, 2.5, -3.0}\n[float32 3 cpu]"), tostring(luma.tensor{1, 2.5, -3}))
         assert.equal(on("{{1.0, 2.0},\n {3.0, 4.0}}\n[float32 2x2 cpu]"),
