@@ -40,6 +40,14 @@ describe("tostring", function()
     before_each(function() before = luma.set_print{width = 80} end)
     after_each(function() luma.set_print(before) end)
 
+    it("help knows the fields", function()
+        assert.equal("x.shape\n    Sizes of the dims, as a list.", luma.help "shape")
+        for _, name in ipairs{"x.dtype", "device", "x.ndim"} do
+            assert.matches("^x%.%l+\n    %u", luma.help(name))
+        end
+        assert.equal(luma.help "sum", luma.help "x.sum")
+    end)
+
     it("lists of sizes print themselves, and are lists all the same", function()
         local x = luma.zeros(2, 3)
         assert.equal("{2, 3}", tostring(x.shape))

@@ -9,6 +9,13 @@ local KINDS = { -- rows of the registry in the order they are listed
     {"ternary", "choice"}, {"reduce", "reductions"}, {"view", "views"}, {"op", "other operations"},
 }
 
+local FIELDS = {
+    shape = "Sizes of the dims, as a list.",
+    dtype = "The dtype, as a string: \"float32\".",
+    device = "Where the elements are, as a string: \"cpu\", \"cuda:0\".",
+    ndim = "Number of dims.",
+}
+
 local TAKES = {
     floats = "float dtypes; others are cast to the default float dtype first",
     numbers = "all dtypes; bool counts as int64",
@@ -358,7 +365,8 @@ function M.help(what)
         error(("bad argument #1 to 'help' (name or function expected, got %s)"):format(type(what)),
             2)
     end
-    local name = what:gsub("^luma%.", ""):gsub("^%w*:", "")
+    local name = what:gsub("^luma%.", ""):gsub("^%w*:", ""):gsub("^x%.", "")
+    if FIELDS[name] then return ("x.%s\n    %s"):format(name, FIELDS[name]) end
     local text = texts[name] or texts[name:gsub("_$", "")]
     if text then return text() end
     local instead = tensor_meta.foreign(name)

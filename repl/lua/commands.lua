@@ -86,7 +86,8 @@ local function who()
     end
     for _, device in ipairs(luma.config().devices) do
         local m = luma.memory(device)
-        print(("%s: %d storages alive, %s"):format(device, m.storages, bytes_text(m.requested)))
+        print(("%s: %d storage%s alive, %s"):format(device, m.storages, m.storages == 1 and "" or "s",
+            bytes_text(m.requested)))
     end
 end
 
