@@ -17,14 +17,6 @@
 
 #define MB (INT64_C(1) << 20)
 
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static int64_t live_bytes(const lm_ctx *c) {
     int64_t live = c->boxes * LM_BOX_COST;
     for (int i = 0; i < c->S->ndevices; i++)
@@ -53,7 +45,7 @@ static void step(lua_State *L, lm_ctx *c) {
     int64_t begin = nanoseconds(), passed = begin - c->stepped;
     lua_gc(L, LUA_GCSTEP, 0);
     c->stepped = nanoseconds();
-    int64_t spent = c->stepped - begin, most = larger(32 * MB, live_bytes(c) / 4);
+    int64_t spent = c->stepped - begin, most = lm_max(32 * MB, live_bytes(c) / 4);
     if (spent > passed / 16) c->stride *= 2;
     if (spent < passed / 64) c->stride /= 2;
     c->stride = c->stride < MB ? MB : c->stride > most ? most : c->stride;
@@ -62,13 +54,13 @@ static void step(lua_State *L, lm_ctx *c) {
 /* Where the host limits memory, collections come before half of what is left is taken: Lua's own
 ** collection in need releases no tensors. */
 static void set_limits(lua_State *L, lm_ctx *c) {
-    int64_t slack = larger(64 * MB, heap_bytes(L)), live = live_bytes(c);
+    int64_t slack = lm_max(64 * MB, heap_bytes(L)), live = live_bytes(c);
     int64_t room = lm_limits_room(c) / 2;
     int64_t most = room < 0 ? 0 : room;
-    c->limit = live + smaller(larger(live, slack), most);
+    c->limit = live + lm_min(lm_max(live, slack), most);
     for (int i = 0; i < c->S->ndevices; i++) {
         lm_device *d = c->S->devices[i];
-        d->soft_limit = d->live + smaller(larger(d->live, slack), most);
+        d->soft_limit = d->live + lm_min(lm_max(d->live, slack), most);
     }
 }
 

@@ -25,14 +25,10 @@ _Static_assert(BUFFER >= LM_BLOCK * 8, "a buffer holds a block of the widest ele
 
 /* ---- planning ---- */
 
-static int64_t distance(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 /* Whether dim a belongs outside dim b: the first operand that moves along both decides. */
 static bool is_outer(const lm_map *m, int a, int b) {
     for (int k = 0; k < m->noperands; k++) {
-        int64_t x = distance(m->operand[k].stride[a]), y = distance(m->operand[k].stride[b]);
+        int64_t x = lm_abs(m->operand[k].stride[a]), y = lm_abs(m->operand[k].stride[b]);
         if (x == 0 || y == 0 || x == y) continue;
         return x > y;
     }
@@ -217,7 +213,7 @@ static void run_block(const iter_run *r, buffers *b, char *const *at, int64_t ro
         cs[k] = r->col_stride[k];
         if (r->packed[k]) {
             bool held = b->source[k] == at[k] && b->rows == rows && b->cols == cols;
-            if (k > 0 && !held && distance(rs[k]) < distance(cs[k]))
+            if (k > 0 && !held && lm_abs(rs[k]) < lm_abs(cs[k]))
                 pack_columns(r, k, at[k], b, rows, cols);
             else if (k > 0 && !held)
                 pack(r, k, at[k], b, rows, cols, false);
@@ -291,7 +287,7 @@ static void run_blocks(void *ctx, int64_t lo, int64_t hi) {
 
 /* An operand that walks down in small steps and across in large ones. */
 static bool is_transposed(const iter_run *r, int k) {
-    int64_t rs = distance(r->row_stride[k]), cs = distance(r->col_stride[k]);
+    int64_t rs = lm_abs(r->row_stride[k]), cs = lm_abs(r->col_stride[k]);
     return rs != 0 && rs < cs && cs >= FAR && r->height >= 8 && r->width >= 8;
 }
 

@@ -61,17 +61,13 @@ bool lm_layout_extent(const luma_layout *x, int64_t *first, int64_t *last) {
     return true;
 }
 
-static int64_t magnitude(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 /* Collects the dims of size > 1, smallest step first. Returns their number. */
 static int sorted_steps(const luma_layout *x, int64_t *size, int64_t *step) {
     int n = 0;
     for (int d = 0; d < x->ndim; d++) {
         if (x->shape[d] == 1) continue;
         int at = n++;
-        int64_t s = magnitude(x->stride[d]);
+        int64_t s = lm_abs(x->stride[d]);
         for (; at > 0 && step[at - 1] > s; at--) {
             step[at] = step[at - 1];
             size[at] = size[at - 1];

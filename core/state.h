@@ -92,6 +92,23 @@ static inline bool lm_interrupted(const luma_state *S) {
 }
 luma_status lm_fail_interrupted(luma_state *S);
 
+static inline int64_t lm_min(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static inline int64_t lm_max(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+static inline int64_t lm_clamp(int64_t v, int64_t lo, int64_t hi) {
+    return v < lo ? lo : v > hi ? hi : v;
+}
+static inline int64_t lm_abs(int64_t v) {
+    return v < 0 ? -v : v;
+}
+/* Of a >= 0 and b > 0, whose sum fits. */
+static inline int64_t lm_ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
 /* a * b and a + b of sizes; false when they do not fit into int64. */
 static inline bool lm_mul_fits(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);

@@ -35,14 +35,6 @@ typedef struct {
     int64_t shape[LUMA_MAX_DIMS], d[LUMA_MAX_DIMS], s[LUMA_MAX_DIMS];
 } dims;
 
-static int64_t magnitude(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* ---- running ---------------------------------------------------------------------------------*/
 
 static void run_rows(const job *j, int64_t np, int64_t nq, char *dst, const char *src) {
@@ -97,7 +89,7 @@ static void run_block(const job *j, int64_t unit) {
         dst += at * j->dstep[d];
         src += at * j->sstep[d];
     }
-    int64_t np = least(j->bp, j->np - kp), nq = least(j->bq, j->nq - kq);
+    int64_t np = lm_min(j->bp, j->np - kp), nq = lm_min(j->bq, j->nq - kq);
     if (j->tiles) {
         run_tile(j, np, nq, dst, src, kp + j->bp < j->np);
     } else {
@@ -120,7 +112,7 @@ static luma_status run(job *j) {
     int64_t units = blocks(j->np, j->bp) * blocks(j->nq, j->bq);
     for (int d = 0; d < j->nouter; d++)
         units *= j->outer[d];
-    int64_t bytes = least(j->bp, j->np) * least(j->bq, j->nq) << j->width;
+    int64_t bytes = lm_min(j->bp, j->np) * lm_min(j->bq, j->nq) << j->width;
     lm_parallel(j->S->threads, units, bytes < BLOCK_BYTES ? BLOCK_BYTES / bytes : 1, run_blocks, j);
     return j->stopped ? lm_fail_interrupted(j->S) : LUMA_OK;
 }
@@ -144,7 +136,7 @@ static int source_dim(const dims *x) {
     int best = x->ndim - 1;
     if (x->s[best] == 0) return best;
     for (int d = x->ndim - 2; d >= 0; d--) {
-        if (x->s[d] != 0 && magnitude(x->s[d]) < magnitude(x->s[best])) best = d;
+        if (x->s[d] != 0 && lm_abs(x->s[d]) < lm_abs(x->s[best])) best = d;
     }
     return best;
 }
@@ -185,8 +177,8 @@ static void plan(job *j, const dims *x, int64_t numel) {
         int p = q - 1;
         bool few = p >= 0 && x->shape[q] < FEW && x->shape[p] > x->shape[q];
         set_inner(j, x, few ? q : p, few ? p : q);
-        j->bq = few ? least(j->nq, STRIP) : least(j->nq, BLOCK_BYTES / size);
-        j->bp = few ? j->np : least(j->np, 1 + BLOCK_BYTES / (j->bq * size));
+        j->bq = few ? lm_min(j->nq, STRIP) : lm_min(j->nq, BLOCK_BYTES / size);
+        j->bp = few ? j->np : lm_min(j->np, 1 + BLOCK_BYTES / (j->bq * size));
         bool dense =
             j->dq == size && (j->fills || (j->sq == size && j->row == j->kernels->move[j->width]));
         j->fills = j->fills && dense;
@@ -196,7 +188,7 @@ static void plan(job *j, const dims *x, int64_t numel) {
     if (x->shape[k] < FEW || x->shape[q] < FEW) { /* one side has short runs: long strips, L1 */
         bool short_q = x->shape[q] < x->shape[k];
         set_inner(j, x, short_q ? q : k, short_q ? k : q);
-        j->bq = least(j->nq, STRIP);
+        j->bq = lm_min(j->nq, STRIP);
         j->bp = j->np;
         return;
     }

@@ -207,10 +207,6 @@ static void call(run *u, int64_t m, int64_t n, const char *x, int64_t sx, const 
         u->fn(m, n, x, sx, f);
 }
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Folds a block of m rows and n columns into the results from `first` on. */
 static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, const char *x,
                        int64_t at, int64_t first, int64_t step) {
@@ -223,10 +219,10 @@ static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, con
         return;
     }
     _Alignas(64) char buffer[GATHERED * 8];
-    int64_t wide = least(n, GATHERED), tall = GATHERED / wide;
+    int64_t wide = lm_min(n, GATHERED), tall = GATHERED / wide;
     for (int64_t i = 0; i < m; i += tall) {
         for (int64_t k = 0; k < n; k += wide) {
-            int64_t rows = least(m - i, tall), columns = least(n - k, wide);
+            int64_t rows = lm_min(m - i, tall), columns = lm_min(n - k, wide);
             int64_t row = w->by_columns ? 0 : i * step;
             lm_fold g = {value + row * size, f.position + row, f.param + row,
                          at + (w->by_columns ? i : k), step};
@@ -242,7 +238,7 @@ static void fold_columns(run *u, const lm_reduce_dim *r, const char *x, int64_t 
     const lm_reduce_dim *k = &u->w->kept[u->w->nkept - 1];
     int64_t rows = LEAF / u->width > LEAF_ROWS ? LEAF / u->width : LEAF_ROWS;
     for (int64_t i = 0; i < r->size && !stop(u); i += rows) {
-        fold_block(u, least(r->size - i, rows), r->x, u->width, k->x, x + i * r->x,
+        fold_block(u, lm_min(r->size - i, rows), r->x, u->width, k->x, x + i * r->x,
                    at + i * r->positions, 0, 0);
         count_block(u);
     }
@@ -252,7 +248,7 @@ static void fold_columns(run *u, const lm_reduce_dim *r, const char *x, int64_t 
 static void fold_kept_rows(run *u, const lm_reduce_dim *r, const char *x, int64_t at) {
     int64_t between = u->w->nkept ? u->w->kept[u->w->nkept - 1].x : 0;
     for (int64_t k = 0; k < r->size && !stop(u); k += LEAF) {
-        fold_block(u, u->width, between, least(r->size - k, LEAF), r->x, x + k * r->x,
+        fold_block(u, u->width, between, lm_min(r->size - k, LEAF), r->x, x + k * r->x,
                    at + k * r->positions, 0, 1);
         count_block(u);
     }
@@ -261,9 +257,9 @@ static void fold_kept_rows(run *u, const lm_reduce_dim *r, const char *x, int64_
 /* Rows along the innermost reduced dim, as many for each result as the next reduced dim has. */
 static void fold_reduced_rows(run *u, const lm_reduce_dim *r, const char *x) {
     int64_t between = u->w->nkept ? u->w->kept[u->w->nkept - 1].x : 0;
-    int64_t rows = least(LEAF / r->size + 1, CASCADE); /* they add up one after the other */
+    int64_t rows = lm_min(LEAF / r->size + 1, CASCADE); /* they add up one after the other */
     for (int64_t i = 0; i < u->rows.size && !stop(u); i += rows) {
-        int64_t m = least(u->rows.size - i, rows);
+        int64_t m = lm_min(u->rows.size - i, rows);
         for (int64_t j = 0; j < u->width; j++)
             fold_block(u, m, u->rows.x, r->size, r->x, x + i * u->rows.x + j * between, 0, j, 0);
         count_block(u);

@@ -62,20 +62,8 @@ typedef struct {
     bool stop;                /* the interrupt flag was seen; atomic */
 } plan;
 
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
-
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
-
 static int64_t round_up(int64_t x, int64_t unit) {
-    return ceil_div(x, unit) * unit;
-}
-
-static int64_t distance(int64_t stride) {
-    return stride < 0 ? -stride : stride;
+    return lm_ceil_div(x, unit) * unit;
 }
 
 static bool stopped(plan *p) {
@@ -94,16 +82,16 @@ static void pack(const plan *p, const side *s, const char *x, int64_t lines, int
         p->g->pack(lines, width, k, x, s->line / size, s->step / size, panel);
         return;
     }
-    if (distance(s->line) <= distance(s->step)) {
+    if (lm_abs(s->line) <= lm_abs(s->step)) {
         for (int64_t q = 0; q < k; q++)
             s->read(lines, x + q * s->step, s->line, panel + q * width * size, size);
         return;
     }
     _Alignas(64) char stage[LINES * RUN * 8];
     for (int64_t q = 0; q < k; q += RUN) {
-        const int64_t run = least(RUN, k - q);
+        const int64_t run = lm_min(RUN, k - q);
         for (int64_t i = 0; i < lines; i += LINES) {
-            const int64_t count = least(LINES, lines - i);
+            const int64_t count = lm_min(LINES, lines - i);
             for (int64_t j = 0; j < count; j++)
                 s->read(run, x + (i + j) * s->line + q * s->step, s->step, stage + j * run * size,
                         size);
@@ -174,7 +162,7 @@ static void dots(plan *p, const char *x, int64_t ldx, const char *b, int64_t k, 
             continue;
         }
         for (int64_t from = 0; from < k; from += run_of) {
-            const int64_t run = least(run_of, k - from);
+            const int64_t run = lm_min(run_of, k - from);
             for (int q = 0; q < count; q++)
                 p->b.read(run, w + q * apart + from * p->b.step, p->b.step, stage + q * run * size,
                           size);
@@ -232,14 +220,14 @@ static void skinny_product(plan *p, const char *a, const char *b, char *c, int64
     _Alignas(64) char x_room[ROOM + 12 * FEW * 8], y[ROOM + FEW * APART];
     const int64_t size = p->size, most = ROOM / size / p->m / 4 * 4;
     const bool by_dots = p->way == WAY_DOTS, x_ready = by_dots && p->a.native && p->a.step == size;
-    const int64_t n_block = by_dots || p->few ? most : least(most, ROOM / size / 4);
+    const int64_t n_block = by_dots || p->few ? most : lm_min(most, ROOM / size / 4);
     const int64_t k_block = x_ready ? LONG_ROW : most;
     for (int64_t j = lo; j < hi && !stopped(p); j += n_block) {
-        const int64_t n = least(n_block, hi - j);
+        const int64_t n = lm_min(n_block, hi - j);
         const int64_t ldy = n + APART / size;
         memset(y, 0, (size_t)(p->m * ldy * size));
         for (int64_t q = 0; q < p->k && !stopped(p); q += k_block) {
-            const int64_t k = least(k_block, p->k - q);
+            const int64_t k = lm_min(k_block, p->k - q);
             const char *aq = a + q * p->a.step, *bq = b + j * p->b.line + q * p->b.step;
             if (x_ready) {
                 dots(p, aq, p->a.line / size, bq, k, n, y, ldy);
@@ -262,23 +250,23 @@ static void skinny_product(plan *p, const char *a, const char *b, char *c, int64
 static void block_sums(plan *p, char *slot, const char *a, const char *b, int64_t m, int64_t n,
                        char *sums, int64_t ld) {
     const int64_t size = p->size, mr = p->g->mr, nr = p->g->nr;
-    const int64_t k_block = ceil_div(p->k, ceil_div(p->k, BLOCK_K));
+    const int64_t k_block = lm_ceil_div(p->k, lm_ceil_div(p->k, BLOCK_K));
     char *a_panels = slot, *b_panels = slot + p->b_offset;
     for (int64_t j = 0; j < n; j += BLOCK_N) {
-        const int64_t jn = least(BLOCK_N, n - j);
+        const int64_t jn = lm_min(BLOCK_N, n - j);
         for (int64_t q = 0; q < p->k; q += k_block) {
-            const int64_t k = least(k_block, p->k - q);
+            const int64_t k = lm_min(k_block, p->k - q);
             for (int64_t t = 0; t < jn; t += nr)
-                pack(p, &p->b, b + (j + t) * p->b.line + q * p->b.step, least(nr, jn - t), nr, k,
+                pack(p, &p->b, b + (j + t) * p->b.line + q * p->b.step, lm_min(nr, jn - t), nr, k,
                      b_panels + t * k * size);
             for (int64_t i = 0; i < m; i += BLOCK_M) {
-                const int64_t im = least(BLOCK_M, m - i);
+                const int64_t im = lm_min(BLOCK_M, m - i);
                 for (int64_t t = 0; t < im; t += mr)
-                    pack(p, &p->a, a + (i + t) * p->a.line + q * p->a.step, least(mr, im - t), mr,
+                    pack(p, &p->a, a + (i + t) * p->a.line + q * p->a.step, lm_min(mr, im - t), mr,
                          k, a_panels + t * k * size);
                 for (int64_t t = 0; t < jn; t += POLL_N) {
                     if (stopped(p)) return;
-                    p->g->block(im, least(POLL_N, jn - t), k, a_panels, b_panels + t * k * size,
+                    p->g->block(im, lm_min(POLL_N, jn - t), k, a_panels, b_panels + t * k * size,
                                 sums + (i * ld + j + t) * size, ld, q > 0);
                 }
             }
@@ -294,9 +282,9 @@ static void block_product(plan *p, char *slot, const char *a, const char *b, cha
     }
     char *sums = slot + p->sums_offset;
     for (int64_t j = 0; j < n; j += BLOCK_N) {
-        const int64_t jn = least(BLOCK_N, n - j);
+        const int64_t jn = lm_min(BLOCK_N, n - j);
         for (int64_t i = 0; i < m && !stopped(p); i += SUMS_M) {
-            const int64_t im = least(SUMS_M, m - i);
+            const int64_t im = lm_min(SUMS_M, m - i);
             block_sums(p, slot, a + i * p->a.line, b + j * p->b.line, im, jn, sums, jn);
             put(p, im, jn, sums, jn * p->size, c + i * p->row + j * p->column);
         }
@@ -325,8 +313,8 @@ static void run_piece(plan *p, char *slot, int64_t job) {
         c += at * p->c_batch[d];
         position = rest;
     }
-    const int64_t j = job % p->pieces_n * p->piece_n, n = least(p->piece_n, p->n - j);
-    const int64_t i = job / p->pieces_n * p->piece_m, m = least(p->piece_m, p->m - i);
+    const int64_t j = job % p->pieces_n * p->piece_n, n = lm_min(p->piece_n, p->n - j);
+    const int64_t i = job / p->pieces_n * p->piece_m, m = lm_min(p->piece_m, p->m - i);
     a += i * p->a.line;
     c += i * p->row;
     if (p->way == WAY_SMALL) {
@@ -353,28 +341,28 @@ static void cut(plan *p, double flops) {
     p->piece_n = p->n;
     p->pieces_m = p->pieces_n = 1;
     if (p->way == WAY_SMALL) {
-        p->piece_m = least(p->m, 8 * SMALL_M);
-        p->pieces_m = ceil_div(p->m, p->piece_m);
+        p->piece_m = lm_min(p->m, 8 * SMALL_M);
+        p->pieces_m = lm_ceil_div(p->m, p->piece_m);
         return;
     }
     if (threads == 1 || p->batches >= 2 * threads) return;
     double worth = flops / JOB_FLOPS;
-    int64_t want = p->batches == 1 ? threads : ceil_div(2 * threads, p->batches);
+    int64_t want = p->batches == 1 ? threads : lm_ceil_div(2 * threads, p->batches);
     if (worth < (double)want) want = (int64_t)worth;
     if (p->way != WAY_BLOCKS) {
-        p->piece_n = round_up(ceil_div(p->n, want < 1 ? 1 : want), 64);
+        p->piece_n = round_up(lm_ceil_div(p->n, want < 1 ? 1 : want), 64);
     } else {
         const int64_t mr = p->g->mr, nr = p->g->nr;
         for (int64_t pieces = 1; pieces < want; pieces *= 2) {
             if (p->piece_m >= p->piece_n && p->piece_m > 2 * mr) {
-                p->piece_m = round_up(ceil_div(p->piece_m, 2), mr);
+                p->piece_m = round_up(lm_ceil_div(p->piece_m, 2), mr);
             } else if (p->piece_n > 2 * nr) {
-                p->piece_n = round_up(ceil_div(p->piece_n, 2), nr);
+                p->piece_n = round_up(lm_ceil_div(p->piece_n, 2), nr);
             }
         }
-        p->pieces_m = ceil_div(p->m, p->piece_m);
+        p->pieces_m = lm_ceil_div(p->m, p->piece_m);
     }
-    p->pieces_n = ceil_div(p->n, p->piece_n);
+    p->pieces_n = lm_ceil_div(p->n, p->piece_n);
 }
 
 static luma_status run(plan *p) {
@@ -383,13 +371,14 @@ static luma_status run(plan *p) {
     cut(p, flops);
     const int64_t jobs = p->batches * p->pieces_m * p->pieces_n;
     if (p->way == WAY_BLOCKS) {
-        const int64_t k = least(p->k, BLOCK_K), n = least(round_up(p->piece_n, p->g->nr), BLOCK_N);
-        const int64_t m = least(round_up(p->piece_m, p->g->mr), BLOCK_M);
+        const int64_t k = lm_min(p->k, BLOCK_K),
+                      n = lm_min(round_up(p->piece_n, p->g->nr), BLOCK_N);
+        const int64_t m = lm_min(round_up(p->piece_m, p->g->mr), BLOCK_M);
         p->b_offset = round_up(m * k * p->size, 64);
         p->sums_offset = p->b_offset + round_up(n * k * p->size, 64);
         p->slot_bytes = p->sums_offset;
-        if (!p->direct) p->slot_bytes += round_up(least(p->piece_m, SUMS_M) * n * p->size, 64);
-        p->nslots = (int)least(jobs, least(lm_pool_threads(), (int64_t)sizeof p->taken));
+        if (!p->direct) p->slot_bytes += round_up(lm_min(p->piece_m, SUMS_M) * n * p->size, 64);
+        p->nslots = (int)lm_min(jobs, lm_min(lm_pool_threads(), (int64_t)sizeof p->taken));
         LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)(p->slot_bytes * p->nslots), &scratch));
         p->slots = scratch->data;
     }
@@ -428,10 +417,10 @@ static void choose_way(plan *p, bool holds_sums) {
     /* c whose rows lie side by side is the product of the transposes */
     if (p->column != p->size && p->row == p->size) swap_roles(p);
     p->direct = holds_sums && (p->column == p->size || p->n == 1);
-    const bool few = least(p->m, p->n) <= FEW, wide = p->m > SMALL_M || p->n > SMALL_M;
+    const bool few = lm_min(p->m, p->n) <= FEW, wide = p->m > SMALL_M || p->n > SMALL_M;
     const side *many = p->m <= p->n ? &p->b : &p->a;
     const bool one = p->m == 1 && p->n == 1; /* line strides of one line say nothing */
-    const bool by_dots = one || distance(many->step) < distance(many->line);
+    const bool by_dots = one || lm_abs(many->step) < lm_abs(many->line);
     if (few && p->k >= LONG_K && (by_dots || wide)) {
         p->way = by_dots ? WAY_DOTS : WAY_SWEEP;
     } else if (is_small(p)) {
@@ -524,7 +513,7 @@ static side plan_side(const luma_tensor *x, int line, int step, luma_dtype sums)
 /* Few but long sums are cut along k, by sizes alone, for the threads to share: pieces of them lie in
 ** scratch like a batch and are added in their order. */
 static luma_status run_long(plan *p, luma_dtype sums) {
-    const int64_t count = least(LONG_PIECES, p->k / LONG_SUM), each = ceil_div(p->k, count);
+    const int64_t count = lm_min(LONG_PIECES, p->k / LONG_SUM), each = lm_ceil_div(p->k, count);
     const int64_t whole = p->k / each, rest = p->k - whole * each, n = p->m * p->n;
     const int32_t one = 1;
     _Alignas(8) char factor[8];

@@ -98,13 +98,9 @@ static luma_dtype kernel_dtype(lm_op op, lm_fold_op fold, luma_dtype x) {
 
 /* ---- dims ---- */
 
-static int64_t magnitude(int64_t step) {
-    return step < 0 ? -step : step;
-}
-
 /* Outermost first: dims of long steps, those that repeat elements before all. */
 static bool goes_before(const lm_reduce_dim *a, const lm_reduce_dim *b) {
-    return b->x != 0 && (a->x == 0 || magnitude(a->x) > magnitude(b->x));
+    return b->x != 0 && (a->x == 0 || lm_abs(a->x) > lm_abs(b->x));
 }
 
 static void sort_dims(lm_reduce_dim *dims, int n) {
@@ -192,31 +188,23 @@ static void plan_dims(plan *p) {
 
 /* ---- how the work is cut ---- */
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t within(int64_t v, int64_t lo, int64_t hi) {
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
 static void plan_strips(plan *p) {
     lm_walk *w = &p->w;
     lm_reduce_dim one = {.size = 1};
     const lm_reduce_dim *k = w->nkept ? &w->kept[w->nkept - 1] : &one;
     const lm_reduce_dim *r = w->nreduced ? &w->reduced[w->nreduced - 1] : &one;
     int64_t size = (int64_t)lm_dtype_size(w->dtype);
-    w->by_columns = w->nkept > 0 && (w->nreduced == 0 || (k->x != 0 && magnitude(r->x) > k->x));
+    w->by_columns = w->nkept > 0 && (w->nreduced == 0 || (k->x != 0 && lm_abs(r->x) > k->x));
     const lm_reduce_dim *inner = w->by_columns ? k : r;
     w->direct = w->stored == w->dtype && (inner->x == size || inner->size == 1);
     int64_t most = LM_STRIP;
     if (!w->by_columns)
-        most = within(ROW_WORK / within(p->reduced, 1, ROW_WORK), 1, ROW_STRIP);
+        most = lm_clamp(ROW_WORK / lm_clamp(p->reduced, 1, ROW_WORK), 1, ROW_STRIP);
     else if (!w->direct)
         most = GATHER_STRIP;
-    p->width = ceil_div(ceil_div(k->size, ceil_div(k->size, most)), 8) * 8;
-    p->width = within(p->width, 1, most);
-    p->strips_per_line = ceil_div(k->size, p->width);
+    p->width = lm_ceil_div(lm_ceil_div(k->size, lm_ceil_div(k->size, most)), 8) * 8;
+    p->width = lm_clamp(p->width, 1, most);
+    p->strips_per_line = lm_ceil_div(k->size, p->width);
     p->strips = p->strips_per_line * (p->results / k->size);
 }
 
@@ -230,10 +218,10 @@ static void plan_pieces(plan *p) {
     }
     p->piece = w->nreduced ? w->reduced[p->along].size : 1;
     if (p->strips >= FEW_STRIPS || total < PIECE || w->nreduced == 0) return;
-    int64_t longest = p->piece, tasks = within(total / PIECE, FEW_TASKS, MANY_TASKS);
-    p->piece = ceil_div(longest, within(ceil_div(tasks, p->strips), 1, longest));
-    if (p->piece > 64) p->piece = within(ceil_div(p->piece, 64) * 64, 1, longest);
-    p->pieces = ceil_div(longest, p->piece);
+    int64_t longest = p->piece, tasks = lm_clamp(total / PIECE, FEW_TASKS, MANY_TASKS);
+    p->piece = lm_ceil_div(longest, lm_clamp(lm_ceil_div(tasks, p->strips), 1, longest));
+    if (p->piece > 64) p->piece = lm_clamp(lm_ceil_div(p->piece, 64) * 64, 1, longest);
+    p->pieces = lm_ceil_div(longest, p->piece);
 }
 
 /* ---- from folded values to results ---- */
@@ -434,8 +422,9 @@ luma_status lm_cpu_reduce(luma_state *S, lm_device *d, const lm_reduce *r) {
     if (p.pieces > 1) {
         LM_TRY(run_in_pieces(S, d, &p));
     } else {
-        int64_t work = p.width * within(p.reduced, 1, TASK_GRAIN);
-        lm_parallel(S->threads, p.strips, within(TASK_GRAIN / work, 1, INT64_MAX), run_strips, &p);
+        int64_t work = p.width * lm_clamp(p.reduced, 1, TASK_GRAIN);
+        lm_parallel(S->threads, p.strips, lm_clamp(TASK_GRAIN / work, 1, INT64_MAX), run_strips,
+                    &p);
     }
     return p.w.stopped ? lm_fail_interrupted(S) : LUMA_OK;
 }

@@ -14,21 +14,9 @@
 
 /* ---- dims ---- */
 
-static int64_t magnitude(int64_t step) {
-    return step < 0 ? -step : step;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* Outermost first by the steps of x; those that repeat elements before all. */
 static bool goes_before(const lm_scan_dim *a, const lm_scan_dim *b) {
-    return b->x != 0 && (a->x == 0 || magnitude(a->x) > magnitude(b->x));
+    return b->x != 0 && (a->x == 0 || lm_abs(a->x) > lm_abs(b->x));
 }
 
 static void insert_dim(lm_lines *l, lm_scan_dim d) {
@@ -81,14 +69,14 @@ static void plan_dims(lm_lines *l, const lm_scan *s) {
 
 /* Columns of a strip: few enough that several passes find it in cache, and that there are tasks. */
 static int64_t strip_columns(int64_t n, int64_t columns, int64_t most, int passes) {
-    int64_t fits = passes > 1 ? STRIP / n : ceil_div(columns, FEW_STRIPS);
-    return least(least(fits > LEAST_STRIP ? fits : LEAST_STRIP, most), columns);
+    int64_t fits = passes > 1 ? STRIP / n : lm_ceil_div(columns, FEW_STRIPS);
+    return lm_min(lm_min(fits > LEAST_STRIP ? fits : LEAST_STRIP, most), columns);
 }
 
 static void plan_strips(lm_lines *l, int passes) {
     const lm_scan_dim *k = &l->others[l->nothers - 1];
     int64_t size = (int64_t)lm_dtype_size(l->dtype), n = l->along.size;
-    l->by_columns = k->x != 0 && n > 1 && magnitude(l->along.x) > k->x;
+    l->by_columns = k->x != 0 && n > 1 && lm_abs(l->along.x) > k->x;
     const lm_scan_dim *inner = l->by_columns ? k : &l->along;
     l->x_direct = l->x_dtype == l->dtype && (inner->x == size || inner->size == 1);
     l->y_direct = l->y_dtype == l->dtype && (inner->y == size || inner->size == 1);
@@ -99,22 +87,22 @@ static void plan_strips(lm_lines *l, int passes) {
         l->width = strip_columns(n, k->size, most, passes);
         l->block = room / l->width;
     } else {
-        l->block = least(n, room);
-        l->width = l->block == n ? least(least(room / n, LM_SCAN_WIDTH), k->size) : 1;
+        l->block = lm_min(n, room);
+        l->width = l->block == n ? lm_min(lm_min(room / n, LM_SCAN_WIDTH), k->size) : 1;
     }
-    l->strips_per_run = ceil_div(k->size, l->width);
+    l->strips_per_run = lm_ceil_div(k->size, l->width);
     l->strips = l->lines / k->size * l->strips_per_run;
     l->pieces = 1;
     l->piece = n;
     if (l->strips < FEW_STRIPS && n * l->width >= 2 * PIECE) {
-        l->piece = ceil_div(PIECE / l->width, l->block) * l->block;
-        l->pieces = ceil_div(n, l->piece);
+        l->piece = lm_ceil_div(PIECE / l->width, l->block) * l->block;
+        l->pieces = lm_ceil_div(n, l->piece);
     }
 }
 
 int64_t lm_lines_grain(const lm_lines *l) {
-    int64_t work = l->width * least(l->along.size, TASK_GRAIN);
-    return work < TASK_GRAIN ? ceil_div(TASK_GRAIN, work > 0 ? work : 1) : 1;
+    int64_t work = l->width * lm_min(l->along.size, TASK_GRAIN);
+    return work < TASK_GRAIN ? lm_ceil_div(TASK_GRAIN, work > 0 ? work : 1) : 1;
 }
 
 void lm_lines_plan(lm_lines *l, luma_state *S, const lm_scan *s, luma_dtype dtype, int passes) {
@@ -134,7 +122,7 @@ void lm_lines_plan(lm_lines *l, luma_state *S, const lm_scan *s, luma_dtype dtyp
 lm_scan_strip lm_lines_strip(const lm_lines *l, int64_t i) {
     const lm_scan_dim *k = &l->others[l->nothers - 1];
     int64_t run = i / l->strips_per_run, from = i % l->strips_per_run * l->width;
-    lm_scan_strip s = {.first = run * k->size + from, .width = least(k->size - from, l->width)};
+    lm_scan_strip s = {.first = run * k->size + from, .width = lm_min(k->size - from, l->width)};
     s.x = l->x + from * k->x;
     s.y = l->y + from * k->y;
     for (int d = l->nothers - 2; d >= 0; d--) {

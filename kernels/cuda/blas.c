@@ -83,10 +83,6 @@ static const double one_f64 = 1, zero_f64 = 0;
 static const float one_f32 = 1, zero_f32 = 0;
 static const uint16_t one_f16 = 0x3c00, zero_f16 = 0;
 
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
-
 /* The dim along which lines of memory follow each other goes one by one where they lie too far
 ** apart for a leading dimension. */
 static void limit(int64_t *piece, int64_t size, int64_t stride, int64_t most) {
@@ -95,9 +91,9 @@ static void limit(int64_t *piece, int64_t size, int64_t stride, int64_t most) {
 
 static void plan_pieces(calls *w, int64_t most) {
     const lm_product *p = &w->p;
-    w->m = least(p->m, most);
-    w->n = least(p->n, most);
-    w->k = least(p->k, most);
+    w->m = lm_min(p->m, most);
+    w->n = lm_min(p->n, most);
+    w->k = lm_min(p->k, most);
     if (w->op_a == CUBLAS_OP_N) {
         limit(&w->k, p->k, p->a_column, most);
     } else {
@@ -186,7 +182,8 @@ static cublasStatus_t call(const lm_blas *blas, const calls *w, place at, int64_
     const lm_product *p = &w->p;
     const int64_t size = (int64_t)lm_dtype_size(p->dtype);
     const int64_t c_size = (int64_t)lm_dtype_size(p->c_dtype);
-    const int64_t m = least(w->m, p->m - i), n = least(w->n, p->n - j), k = least(w->k, p->k - l);
+    const int64_t m = lm_min(w->m, p->m - i), n = lm_min(w->n, p->n - j),
+                  k = lm_min(w->k, p->k - l);
     const int d = w->inner;
     const int lda = w->op_a == CUBLAS_OP_N ? leading(m, k, p->a_column) : leading(k, m, p->a_row);
     const int ldb = w->op_b == CUBLAS_OP_N ? leading(k, n, p->b_column) : leading(n, k, p->b_row);
@@ -240,7 +237,7 @@ static cublasStatus_t call_batches(const lm_blas *blas, const calls *w) {
     for (int64_t position = 0; position < outer; position++) {
         for (int64_t inner = 0; inner < batch; inner += blas->most) {
             place at = place_of(w, position, inner);
-            at.batch = least(blas->most, batch - inner);
+            at.batch = lm_min(blas->most, batch - inner);
             cublasStatus_t status = call_pieces(blas, w, at);
             if (status != CUBLAS_STATUS_SUCCESS) return status;
         }

@@ -10,10 +10,6 @@
 #define WORTH_TURNING 65536 /* elements: fewer stay in the caches, whatever the order */
 #define SIDE_BY_SIDE 32 /* bytes of a sector of memory: strides below it share what is fetched */
 
-static int64_t magnitude(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 /* ---- plans -----------------------------------------------------------------------------------*/
 
 /* Two views of one shape, innermost dim last; strides in bytes, elements of `size`. */
@@ -56,8 +52,7 @@ static void widen(pair *p) {
 static int source_dim(const pair *p) {
     int best = p->ndim - 1;
     for (int d = best - 1; d >= 0; d--) {
-        if (p->xs[d] != 0 && (p->xs[best] == 0 || magnitude(p->xs[d]) < magnitude(p->xs[best])))
-            best = d;
+        if (p->xs[d] != 0 && (p->xs[best] == 0 || lm_abs(p->xs[d]) < lm_abs(p->xs[best]))) best = d;
     }
     return best;
 }
@@ -65,8 +60,8 @@ static int source_dim(const pair *p) {
 static bool wants_tiles(const pair *p) {
     if (p->ndim < 2 || p->size > 8) return false;
     int q = p->ndim - 1, k = source_dim(p);
-    return k != q && p->xs[q] != 0 && magnitude(p->xs[k]) < SIDE_BY_SIDE &&
-           magnitude(p->ys[q]) < SIDE_BY_SIDE && p->shape[k] >= WORTH_TILE &&
+    return k != q && p->xs[q] != 0 && lm_abs(p->xs[k]) < SIDE_BY_SIDE &&
+           lm_abs(p->ys[q]) < SIDE_BY_SIDE && p->shape[k] >= WORTH_TILE &&
            p->shape[q] >= WORTH_TILE;
 }
 

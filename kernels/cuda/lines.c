@@ -13,10 +13,6 @@
 
 /* ---- dims ---- */
 
-static int64_t magnitude(int64_t step) {
-    return step < 0 ? -step : step;
-}
-
 void lm_dims_add(lm_dims *dims, lm_dim_of dim) {
     if (dim.size != 1) dims->dim[dims->n++] = dim;
 }
@@ -24,7 +20,7 @@ void lm_dims_add(lm_dims *dims, lm_dim_of dim) {
 /* Those that repeat elements stand before all. */
 static bool goes_before(const lm_dim_of *a, const lm_dim_of *b) {
     int64_t x = a->stride[0], y = b->stride[0];
-    return y != 0 && (x == 0 || magnitude(x) > magnitude(y));
+    return y != 0 && (x == 0 || lm_abs(x) > lm_abs(y));
 }
 
 void lm_dims_sort(lm_dims *dims, char *at[LM_DIMS_OPERANDS]) {
@@ -61,7 +57,7 @@ int64_t lm_dims_beside(const lm_dims *kept, const lm_dims *along) {
     if (kept->n == 0) return 0;
     const lm_dim_of *k = &kept->dim[kept->n - 1];
     if (along->n == 0) return k->size;
-    int64_t step = magnitude(along->dim[along->n - 1].stride[0]);
+    int64_t step = lm_abs(along->dim[along->n - 1].stride[0]);
     return k->stride[0] != 0 && step > k->stride[0] ? k->size : 0;
 }
 
@@ -80,14 +76,6 @@ void lm_dims_walk(const lm_dims *dims, lm_walk *walk, int n, int64_t *const *str
 
 /* ---- lines ---- */
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t within(int64_t v, int64_t lo, int64_t hi) {
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
 /* The least k with 2^k >= n. */
 static uint32_t log2_of(int64_t n) {
     uint32_t k = 0;
@@ -97,8 +85,8 @@ static uint32_t log2_of(int64_t n) {
 }
 
 static int64_t resident_blocks(const lm_cuda *c) {
-    return within((int64_t)c->multiprocessors * (c->threads_per_multiprocessor >> THREADS), 1,
-                  MOST_CHUNKS);
+    return lm_clamp((int64_t)c->multiprocessors * (c->threads_per_multiprocessor >> THREADS), 1,
+                    MOST_CHUNKS);
 }
 
 /* Threads side by side work on lines side by side. */
@@ -115,7 +103,7 @@ static lm_lanes across_lines(const lm_cut_wish *w) {
 
 /* Threads side by side work on elements side by side: few, a warp or the block. */
 static lm_lanes along_lines(const lm_cuda *c, const lm_cut_wish *w) {
-    uint32_t lanes = log2_of(ceil_div(w->length, w->each));
+    uint32_t lanes = log2_of(lm_ceil_div(w->length, w->each));
     if (lanes <= WARP) return (lm_lanes){lanes, 0};
     bool many = w->lines >> (THREADS - WARP) >= resident_blocks(c);
     int64_t warp = w->held > 0 ? w->held << WARP : many ? WARP_LINE : w->each << (WARP + 1);
@@ -123,8 +111,8 @@ static lm_lanes along_lines(const lm_cuda *c, const lm_cut_wish *w) {
 }
 
 static lm_shape shape_of(const lm_cuda *c, int64_t lines, lm_lanes group, int64_t chunks) {
-    int64_t blocks = ceil_div(lines, INT64_C(1) << (THREADS - group.lanes));
-    blocks = within(blocks, 0, ROUNDS * resident_blocks(c));
+    int64_t blocks = lm_ceil_div(lines, INT64_C(1) << (THREADS - group.lanes));
+    blocks = lm_clamp(blocks, 0, ROUNDS * resident_blocks(c));
     return (lm_shape){{(unsigned)blocks, (unsigned)chunks, 1}, 1u << THREADS, 0};
 }
 
@@ -132,14 +120,14 @@ lm_cut lm_cut_lines(const lm_cuda *c, const lm_cut_wish *w) {
     lm_cut cut = {.chunk = w->length, .chunks = 1};
     cut.group = w->beside > 0 ? across_lines(w) : along_lines(c, w);
     int64_t blocks =
-        within(ceil_div(w->lines, INT64_C(1) << (THREADS - cut.group.lanes)), 1, INT64_MAX);
+        lm_clamp(lm_ceil_div(w->lines, INT64_C(1) << (THREADS - cut.group.lanes)), 1, INT64_MAX);
     int64_t least = (int64_t)LEAST_CHUNK << cut.group.lanes;
     int64_t chunks =
-        within(resident_blocks(c) / blocks, 1, within(w->length / least, 1, INT64_MAX));
-    if (w->most > 0) chunks = within(ceil_div(w->length, w->most), chunks, MOST_CHUNKS);
+        lm_clamp(resident_blocks(c) / blocks, 1, lm_clamp(w->length / least, 1, INT64_MAX));
+    if (w->most > 0) chunks = lm_clamp(lm_ceil_div(w->length, w->most), chunks, MOST_CHUNKS);
     if (chunks > 1) {
-        cut.chunk = ceil_div(ceil_div(w->length, chunks), CHUNK_STEP) * CHUNK_STEP;
-        cut.chunks = ceil_div(w->length, cut.chunk);
+        cut.chunk = lm_ceil_div(lm_ceil_div(w->length, chunks), CHUNK_STEP) * CHUNK_STEP;
+        cut.chunks = lm_ceil_div(w->length, cut.chunk);
     }
     cut.shape = shape_of(c, w->lines, cut.group, cut.chunks);
     return cut;

@@ -102,21 +102,17 @@ static luma_status move(luma_state *S, lm_cuda *c, const lm_map *m, const lm_ope
 
 /* ---- running ---- */
 
-static int64_t distance(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 /* Neighbours read far apart along the last dim, though they are close along another one. */
 static bool runs_across(const lm_map *m, int k) {
     const int64_t *s = m->operand[k].stride;
     int last = m->ndim - 1;
     int64_t n = 1;
     bool close = false;
-    if (m->ndim < 2 || !m->operand[k].data || distance(s[last]) < 64 || m->shape[last] < 8)
+    if (m->ndim < 2 || !m->operand[k].data || lm_abs(s[last]) < 64 || m->shape[last] < 8)
         return false;
     for (int d = 0; d <= last; d++) {
         n *= m->shape[d];
-        if (d < last && s[d] != 0 && distance(s[d]) < 32 && m->shape[d] >= 8) close = true;
+        if (d < last && s[d] != 0 && lm_abs(s[d]) < 32 && m->shape[d] >= 8) close = true;
     }
     return close && n >= WORTH_TURNING;
 }

@@ -21,18 +21,6 @@ typedef struct {
     int nscratch;
 } work;
 
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
-
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
-
-static int64_t most(int64_t x, int64_t y) {
-    return x > y ? x : y;
-}
-
 /* ---- copies --------------------------------------------------------------------------------- */
 
 /* A tensor in scratch memory with the shape of x; batch dims that repeat are there once. */
@@ -172,10 +160,6 @@ static const lm_kernel gemm_sum[LUMA_NDTYPES] = {LM_INTS(GEMM_SUM, _) LM_FLOATS(
 #undef GEMM
 #undef GEMM_SUM
 
-static int64_t distance(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 static void to_bytes(int64_t *out, const int64_t *strides, int n, int64_t size) {
     for (int d = 0; d < n; d++)
         out[d] = strides[d] * size;
@@ -184,10 +168,10 @@ static void to_bytes(int64_t *out, const int64_t *strides, int n, int64_t size) 
 /* Few sums of many values are cut along k, by sizes alone: pieces are added in their order. */
 static void cut(lm_args_gemm *g) {
     const int64_t tiles = g->tiles_m * g->tiles_n * g->batch.n;
-    int64_t want = tiles < ENOUGH_JOBS ? ceil_div(ENOUGH_JOBS, tiles) : 1;
-    want = most(least(want, g->k / SHORT_PIECE), ceil_div(g->k, LONG_PIECE));
-    g->piece = ceil_div(g->k, most(want, 1));
-    g->pieces = ceil_div(g->k, g->piece);
+    int64_t want = tiles < ENOUGH_JOBS ? lm_ceil_div(ENOUGH_JOBS, tiles) : 1;
+    want = lm_max(lm_min(want, g->k / SHORT_PIECE), lm_ceil_div(g->k, LONG_PIECE));
+    g->piece = lm_ceil_div(g->k, lm_max(want, 1));
+    g->pieces = lm_ceil_div(g->k, g->piece);
     g->jobs = tiles * g->pieces;
 }
 
@@ -220,10 +204,10 @@ static luma_status own_product(work *w, lm_product *p) {
     g.a_row = p->a_row, g.a_column = p->a_column;
     g.b_row = p->b_row, g.b_column = p->b_column;
     g.c_row = p->c_row, g.c_column = p->c_column;
-    g.a_along = p->k > 1 && (p->m == 1 || distance(p->a_column) < distance(p->a_row));
-    g.b_along = p->k > 1 && (p->n == 1 || distance(p->b_row) < distance(p->b_column));
-    g.tiles_m = ceil_div(p->m, TILE);
-    g.tiles_n = ceil_div(p->n, TILE);
+    g.a_along = p->k > 1 && (p->m == 1 || lm_abs(p->a_column) < lm_abs(p->a_row));
+    g.b_along = p->k > 1 && (p->n == 1 || lm_abs(p->b_row) < lm_abs(p->b_column));
+    g.tiles_m = lm_ceil_div(p->m, TILE);
+    g.tiles_n = lm_ceil_div(p->n, TILE);
     to_bytes(g.a_batch, p->a_batch, p->nbatch, size);
     to_bytes(g.b_batch, p->b_batch, p->nbatch, size);
     to_bytes(g.c_batch, p->c_batch, p->nbatch, size);
@@ -236,7 +220,7 @@ static luma_status own_product(work *w, lm_product *p) {
                                &w->scratch[w->nscratch]));
         g.sums = w->scratch[w->nscratch++]->data;
     }
-    const lm_shape shape = {{(unsigned)least(g.jobs, INT32_MAX), 1, 1}, THREADS, 0};
+    const lm_shape shape = {{(unsigned)lm_min(g.jobs, INT32_MAX), 1, 1}, THREADS, 0};
     w->c->products[LM_PRODUCT_OWN]++;
     LM_TRY(lm_cuda_launch(w->S, w->c, gemm[p->dtype], shape, &g));
     return g.pieces > 1 ? add_pieces(w, p, &g) : LUMA_OK;

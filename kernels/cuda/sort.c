@@ -18,10 +18,6 @@ typedef struct {
     int bits;     /* of a key */
 } job;
 
-static int64_t min(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* ---- the plan --------------------------------------------------------------------------------*/
 
 /* The walk over rows: dims but the sorted one, merged where all tensors step through two as one. */
@@ -91,7 +87,7 @@ static luma_status sort_batch(const job *j, const lm_args_sort *rows, bool narro
         return narrow ? LM_LAUNCH(j->S, j->c, sort_warp_narrow, shape, &a)
                       : LM_LAUNCH(j->S, j->c, sort_warp_wide, shape, &a);
     }
-    shape.block = (unsigned)min(a.width / 2, 512);
+    shape.block = (unsigned)lm_min(a.width / 2, 512);
     shape.shared = (unsigned)a.width * (narrow ? 8 : 16);
     return narrow ? LM_LAUNCH(j->S, j->c, sort_block_narrow, shape, &a)
                   : LM_LAUNCH(j->S, j->c, sort_block_wide, shape, &a);
@@ -100,7 +96,7 @@ static luma_status sort_batch(const job *j, const lm_args_sort *rows, bool narro
 static luma_status sort_short(const job *j) {
     lm_args_sort a = j->args;
     for (a.first = 0; a.first < j->rows; a.first += GRID_MAX) {
-        a.rows = min(j->rows - a.first, GRID_MAX);
+        a.rows = lm_min(j->rows - a.first, GRID_MAX);
         LM_TRY(sort_batch(j, &a, j->bits <= 32));
     }
     return LUMA_OK;
@@ -131,7 +127,7 @@ static luma_status select_rows(const job *j, const lm_args_radix_rows *a, lm_arg
     LM_TRY(lm_radix_set(j->S, j->c, select->wanted, r->rows, (uint64_t)select->k));
     LM_TRY(lm_radix_set(j->S, j->c, select->digits, digits, 0));
     LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, radix_make, tiles, a));
-    select->groups = min(r->tiles, 1 + 8 * j->c->multiprocessors / r->rows);
+    select->groups = lm_min(r->tiles, 1 + 8 * j->c->multiprocessors / r->rows);
     for (select->shift = a->bits - 8; select->shift >= 0; select->shift -= 8) {
         LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_count, r->rows * select->groups, select));
         LM_TRY(LM_RADIX_LAUNCH(j->S, j->c, kind, select_digit, r->rows, select));
@@ -205,12 +201,13 @@ static luma_status sort_long(const job *j) {
     lm_storage *memory;
     LM_TRY(lm_radix_fits(j->S, a.sort.n));
     size_t each = carve(j, 1, kind, NULL, &a.radix, &select, &best);
-    int64_t rows = min(j->rows, 1 + (int64_t)(BATCH / each));
+    int64_t rows = lm_min(j->rows, 1 + (int64_t)(BATCH / each));
     size_t nbytes = carve(j, rows, kind, NULL, &a.radix, &select, &best);
     LM_TRY(lm_cuda_scratch(j->S, j->c, nbytes, &memory));
     luma_status status = LUMA_OK;
     for (a.sort.first = 0; a.sort.first < j->rows && status == LUMA_OK; a.sort.first += rows) {
-        carve(j, min(rows, j->rows - a.sort.first), kind, memory->data, &a.radix, &select, &best);
+        carve(j, lm_min(rows, j->rows - a.sort.first), kind, memory->data, &a.radix, &select,
+              &best);
         if (select.k == 0) {
             status = sort_rows(j, &a, kind);
             continue;
