@@ -75,6 +75,7 @@ static const struct {
     {"int", CAST("int32")},
     {"isclose", WRITE "x:allclose(y), which is one boolean"},
     {"left_shift", WRITE "x:lshift(n)"},
+    {"len", WRITE "#x, which is the size of dim 1"},
     {"lerp", WRITE "x + (y - x) * weight"},
     {"less", WRITE "x:lt(y)"},
     {"less_equal", WRITE "x:le(y)"},

@@ -168,6 +168,23 @@ describe("the prompt in a terminal", function()
         wait_for("luma has no 'array'; write luma.tensor(values)")
         enter("luma.arange(3)")
         wait_for("luma has no 'arange'; write luma.range(first, last)")
+        for _, pair in ipairs {
+            {"x += 1", "write x = x + y"}, {"return x != 3", "write x ~= y"}, {"!x", "write not x"},
+            {"x ** 2", "write x ^ y"}, {"x @ x", "write x:matmul(y)"}, {"x && x", "x & y of masks"},
+            {"x || x", "x | y of masks"}, {"x[1, 2]", "write x[{1, 2}], x(1, 2)"},
+            {"x[1:2]", "write x[\"2:5\"]"}, {"x[:, 1]", "text, from 1 on"},
+            {"luma.sum(x, dim=1)", "f(x, {name = value})"}, {"x = [1, 2]", "written {1, 2, 3}"},
+            {"x:repeat(2)", "write x:tile("}, {"import luma", "= require \"name\""},
+            {"len(x)", "write #x"}, {"if (x = 3) then end", "write x == y"},
+        } do
+            enter(pair[1])
+            wait_for(pair[2])
+        end
+        enter("x = luma.ones(2)")
+        enter("x.sum()")
+        wait_for("did you mean x:sum(?")
+        enter("luma.sum()")
+        assert.is_nil(wait_for("luma.sum()\n"):find("luma:sum", 1, true))
         enter("('s'):nosuch() -- of nothing that is known")
         wait_for("method 'nosuch'")
         enter("s = 's'")

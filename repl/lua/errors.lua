@@ -92,7 +92,39 @@ local function owner_of(line, name)
     if type(value) == "table" then return value, path .. sign end
 end
 
+-- What other languages write: in the message, in the line, what to write here.
+local HABITS = {
+    {"near", "[%w_%])]%s*[-+*/%%]=", "write x = x + y, or x:add_(y)"},
+    {"near '!'", "!=", "write x ~= y, or x:ne(y) for a mask"},
+    {"near '!'", "!", "write not x, or ~x of a mask"},
+    {"near '%*'", "%*%*", "write x ^ y"},
+    {"near '@'", "@", "write x:matmul(y)"},
+    {"near '&'", "&&", "write x and y, or x & y of masks"},
+    {"near '|'", "||", "write x or y, or x | y of masks"},
+    {"'%]' expected near ','", "[%w_%])]%[", "write x[{1, 2}], x(1, 2) or x[\"1, 2:3\"]"},
+    {"near ':'", "[%w_%])]%[[^%]]*:", "write x[\"2:5\"]: text, from 1 on, both ends included"},
+    {"near '='", "^%s*%l*if%f[%W]", "write x == y to compare"},
+    {"near '='", "^%s*while%f[%W]", "write x == y to compare"},
+    {"near '='", "%(.*[%a_][%w_]*%s*=", "options stand in a table: f(x, {name = value})"},
+    {"near '%['", "%[", "lists are written {1, 2, 3}"},
+    {"near 'repeat'", ":%s*repeat", "write x:tile(n, ...)"},
+    {"near", "^%s*import%s", "write name = require \"name\""},
+}
+
+local function habit(message, line)
+    for _, row in ipairs(HABITS) do
+        if message:find(row[1]) and line:find(row[2]) then return row[3] end
+    end
+end
+
 local function suggestion(message, line)
+    local advice = line and habit(message, line)
+    if advice then return advice end
+    local op = message:match("bad argument #1 to '([%w_]+)' %(tensor expected")
+    local object = op and line and line:match("([%a_][%w_]*)%s*%.%s*" .. op .. "%s*%(")
+    if object and luma.is_tensor(prompt.value_of(object)) then
+        return ("did you mean %s:%s(?"):format(object, op)
+    end
     local name = message:match("a nil value %(global '([%w_]+)'%)")
     if name then
         for _, text in ipairs(prompt.inputs) do
