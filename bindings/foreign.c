@@ -153,11 +153,16 @@ const char *lm_foreign(const char *name) {
     return NULL;
 }
 
-/* luma.name of a name that luma has not: nil, as of any table, but an error of a foreign one. */
+/* luma.name of a name that luma has not: nil, as of any table, but an error of a foreign one. The
+** name stays in the registry, for the program to say more when nil is called. */
 static int no_such_function(lua_State *L) {
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
     const char *instead = name ? lm_foreign(name) : NULL;
     if (instead) return luaL_error(L, "luma has no '%s'; %s", name, instead);
+    if (name) {
+        lua_pushvalue(L, 2);
+        lua_setfield(L, LUA_REGISTRYINDEX, "luma.missing");
+    }
     lua_pushnil(L);
     return 1;
 }

@@ -37,12 +37,29 @@ static void cut_traceback(lua_State *L, const char *message, int n) {
     lua_pushlstring(L, text, lines - ours > 2 ? length : from);
 }
 
+/* The message, and what luma.help says of the function that was called and that luma has not. */
+static const char *add_help(lua_State *L, const char *message) {
+    static const char nil[] = "attempt to call a nil value (field '";
+    const char *at = strstr(message, nil);
+    if (!at || lua_getfield(L, LUA_REGISTRYINDEX, "luma.missing") != LUA_TSTRING) return message;
+    const char *name = lua_tostring(L, -1), *called = at + sizeof nil - 1;
+    size_t n = strlen(name);
+    if (strncmp(called, name, n) != 0 || strcmp(called + n, "')") != 0) return message;
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    if (lua_getfield(L, -1, "luma") != LUA_TTABLE) return message;
+    lua_getfield(L, -1, "help");
+    lua_pushstring(L, name);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK || lua_type(L, -1) != LUA_TSTRING) return message;
+    return lua_pushfstring(L, "%s\n%s", message, lua_tostring(L, -1));
+}
+
 static int add_traceback(lua_State *L) {
     const char *message = lua_tostring(L, 1);
     if (!message) {
         if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) return 1;
         message = lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
     }
+    if (run_program) message = add_help(L, message);
     luaL_traceback(L, L, message, 1);
     if (!run_program) cut_traceback(L, message, depth);
     return 1;

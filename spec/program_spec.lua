@@ -165,6 +165,18 @@ describe("the luma program", function()
         assert.is_true(tonumber(output:match("VmHWM:%s*(%d+) kB")) < 12 * 1024, output)
     end)
 
+    it("names what is near a function that luma has not", function()
+        local output, status = run{"-e", "luma.zers(2)"}
+        assert.equal(1, status)
+        assert.matches("nil value %(field 'zers'%)\nluma has no 'zers'; near it: zeros[^\n]*\nstack", output)
+        output = run{"-e", "print(luma.zers) local t = {} t.foo()"}
+        assert.matches("^nil\n.*nil value %(field 'foo'%)\nstack", output)
+        output = run{"-e", "local luma = {} luma.zers(2)"}
+        assert.matches("nil value %(field 'zers'%)\nstack", output)
+        output = run{"-e", "package.loaded.luma = nil luma.zers(2)"}
+        assert.matches("nil value %(field 'zers'%)\nstack", output)
+    end)
+
     it("reports errors with a traceback and status 1", function()
         local output, status = run{"-e", "local function f() error 'no' end f()"}
         assert.equal(1, status)
