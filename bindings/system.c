@@ -7,6 +7,7 @@
 
 #include "binding.h"
 #include "cpu/cpu.h"
+#include "pool.h"
 
 static int clock_now(lua_State *L) {
     struct timespec now;
@@ -25,7 +26,8 @@ static int set_num_threads(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "set_num_threads");
     int64_t n = lm_arg_integer(&k, 1, 1);
-    if (n < 1 || n > 1024) lm_bad(&k, 1, "1 to 1024 threads expected, got %I", (LUAI_UACINT)n);
+    if (n < 1 || n > LM_POOL_MOST)
+        lm_bad(&k, 1, "1 to %d threads expected, got %I", LM_POOL_MOST, (LUAI_UACINT)n);
     luma_set_num_threads((int)n);
     return 0;
 }

@@ -126,7 +126,7 @@ LUMA_API luma_status luma_set_default_device(luma_state *S, const char *device);
 LUMA_API const char *luma_default_device(const luma_state *S);
 /* What "cuda" without a number means: "cuda:0" at first. */
 LUMA_API luma_status luma_set_current_device(luma_state *S, const char *device);
-LUMA_API void luma_set_num_threads(int n); /* per process */
+LUMA_API void luma_set_num_threads(int n); /* per process; 1 to 256 */
 LUMA_API int luma_num_threads(void);
 
 /* ---- tensors -------------------------------------------------------------------------------- */

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_THREADS 256
 #define PIECES_PER_THREAD 64 /* enough to even out; more would only cost claims */
 #define SPIN_NS 30000        /* waiting awake this long catches the next call of a loop */
 #define STACK_SIZE (2u << 20)
@@ -38,7 +37,7 @@ static struct {
     _Atomic int64_t n, chunk;
     _Atomic int threads;
     _Alignas(64) _Atomic uint32_t done; /* pieces */
-    lane lanes[MAX_THREADS];            /* [0] is the caller's */
+    lane lanes[LM_POOL_MOST];            /* [0] is the caller's */
 } pool;
 
 /* A field of the job; the order of things comes from ranges and signals. */
@@ -207,7 +206,7 @@ static int default_threads(void) {
     if (n == 0 && sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
 #endif
     if (n == 0) n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n < MAX_THREADS ? (int)n : MAX_THREADS;
+    return n < 1 ? 1 : n < LM_POOL_MOST ? (int)n : LM_POOL_MOST;
 }
 
 int lm_pool_threads(void) {
@@ -218,5 +217,5 @@ int lm_pool_threads(void) {
 }
 
 void lm_pool_set_threads(int n) {
-    SET(limit, n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS);
+    SET(limit, n < 1 ? 1 : n < LM_POOL_MOST ? n : LM_POOL_MOST);
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define LM_POOL_MOST 256 /* threads */
+
 /* Runs fn(ctx, lo, hi) over [0, n) cut into pieces of about `grain` (a multiple of it, but the
 ** last), on the caller's thread and the workers. Each thread starts on its own contiguous range and
 ** steals when done. Small work (n <= grain), a nested call and a second host thread run serially.
@@ -15,6 +17,6 @@ void lm_parallel(int most, int64_t n, int64_t grain, void (*fn)(void *ctx, int64
 
 /* Number of threads lm_parallel may use: LUMA_THREADS, else the CPUs this process may run on. */
 int lm_pool_threads(void);
-void lm_pool_set_threads(int n);
+void lm_pool_set_threads(int n); /* the nearest of 1 .. LM_POOL_MOST */
 
 #endif
