@@ -37,7 +37,7 @@ static struct {
     _Atomic int64_t n, chunk;
     _Atomic int threads;
     _Alignas(64) _Atomic uint32_t done; /* pieces */
-    lane lanes[LM_POOL_MOST];            /* [0] is the caller's */
+    lane lanes[LM_POOL_MOST];           /* [0] is the caller's */
 } pool;
 
 /* A field of the job; the order of things comes from ranges and signals. */

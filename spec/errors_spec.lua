@@ -100,6 +100,7 @@ describe("messages:", function()
     assert.equal("average            not in luma; write x:mean(dim)", luma.help_search "Average")
     assert.matches("^cumsum +Running", luma.help_search "running sum")
     assert.equal("nothing about 'qqqq'", luma.help_search "qqqq")
+    check.raises("#1 to 'help_search' (words expected, got nil)", luma.help_search)
   end)
 
   it("what they are told works, and they are no names of luma", function()

@@ -77,6 +77,8 @@ describe("luma.image", function()
         fails("tensor expected, got string", luma.image.save, path, "x")
         fails("unknown option 'colour'; there are channels, device, dtype, layout", luma.image.load, path,
             {colour = 1})
+        fails("#2 to 'load' %(option 'dtype': unknown dtype 'nope'", luma.image.load, path, {dtype = "nope"})
+        fails("#2 to 'load' %(no device 'float32'", luma.image.load, path, {device = "float32"})
         fails("channels: .* got red", luma.image.load, path, {channels = "red"})
         fails("cannot be a PNG file", luma.image.save, path, luma.zeros(0, 2))
         fails("No such file", luma.image.load, path .. ".none")

@@ -337,6 +337,9 @@ local M = {}
 
 -- Every operation whose name or sentence has all the words, one line each.
 function M.search(words)
+    if type(words) ~= "string" then
+        error(("bad argument #1 to 'help_search' (words expected, got %s)"):format(type(words)), 2)
+    end
     local lines = {}
     for _, name in ipairs(names) do
         local text = texts[name]()

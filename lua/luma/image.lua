@@ -41,6 +41,12 @@ local function read_options(options, argument, name, allowed)
     if options.layout ~= nil and not LAYOUTS[options.layout] then
         bad(3, argument, name, "layout: hwc, chw or hw expected, got %s", tostring(options.layout))
     end
+    if options.dtype ~= nil or options.device ~= nil then
+        local good, why = pcall(luma.zeros, 0, {dtype = options.dtype, device = options.device})
+        if not good then
+            bad(3, argument, name, "%s", why:match("%((option .*)%)$") or why:gsub("^zeros: ", ""))
+        end
+    end
     return options
 end
 

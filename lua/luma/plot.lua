@@ -32,6 +32,9 @@ end
 
 local function read_options(name, at, options)
     if options == nil then return {} end
+    if type(options) ~= "table" then
+        bad(name, at, "table of options expected, got %s", type(options))
+    end
     for key, v in pairs(options) do
         local kind = OPTIONS[key]
         if not kind then bad(name, at, "%s", unknown(key, OPTIONS)) end
@@ -493,7 +496,7 @@ end
 local function public(f)
     return function(...)
         local good, message = pcall(f, ...)
-        if not good then error(type(message) == "string" and message or tostring(message), 2) end
+        if not good then error((tostring(message):gsub("^luma/plot%.lua:%d+: ", "")), 2) end
     end
 end
 

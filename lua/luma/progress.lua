@@ -101,7 +101,7 @@ local function progress(what, a, b)
         options = read_options(a, 2)
         f, state, control = count_to(what)
         total = math.max(0, what)
-    elseif luma.is_tensor(what) then
+    elseif luma.is_tensor(what) and what.ndim > 0 then
         options = read_options(a, 2)
         f, state, control = pairs(what)
         total = what:size(1)
@@ -112,8 +112,8 @@ local function progress(what, a, b)
     elseif type(what) == "function" or type(what) == "table" then
         f, state, control = what, a, b
     else
-        error(("bad argument #1 to 'progress' (count, list, tensor or iterator expected, got %s)")
-            :format(type(what)), 2)
+        error(("bad argument #1 to 'progress' (count, list, tensor with dims or iterator expected, got %s)")
+            :format(luma.is_tensor(what) and "a 0-d one" or type(what)), 2)
     end
     local p = setmetatable({done = 0, start = luma.clock(), due = 0, label = options.label,
         total = options.total or total, terminal = luma.config().columns ~= nil}, closing)
