@@ -232,6 +232,8 @@ luma_status luma_call(luma_state *S, const char *name, int room, luma_tensor *ou
         luma_tensor made[2] = {LUMA_NEW, LUMA_NEW};
         int most = c.info->gives == LM_GIVES_PAIR ? 2 : 1;
         if (room < most) return no_room(&c, most, room);
+        if (c.info->gives == LM_GIVES_VALUE && outs[0].storage)
+            return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "%s: the result is no tensor", c.info->name);
         memcpy(made, outs, (size_t)most * sizeof *made);
         LM_TRY(lm_op_call(S, op, made, &n, &value, c.args));
         if (c.info->gives == LM_GIVES_VALUE) made[n++] = luma_boolean(value);

@@ -374,9 +374,9 @@ typedef struct luma_arg {
 } luma_arg;
 
 /* Runs the operation `name`, or its in-place form `name_`, which writes into the first tensor and has
-** no results. outs: room for results, each LUMA_NEW or, but for lists of tensors (split), a tensor to
-** write into; 2 for pairs (sort). A result that is true or false becomes a luma_boolean. *nouts
-** (may be NULL) is their number. Errors of arguments count in the signature. */
+** no results. outs: room for results, each LUMA_NEW or, but for lists of tensors (split) and what is
+** true or false (equal), a tensor to write into; 2 for pairs (sort). What is true or false becomes a
+** luma_boolean. *nouts (may be NULL) is their number. Errors of arguments count in the signature. */
 LUMA_API luma_status luma_call(luma_state *S, const char *name, int room, luma_tensor *outs,
                                int *nouts, int nargs, const luma_arg *args);
 

@@ -149,6 +149,8 @@ static void test_calling(void) {
     luma_tensor same = LUMA_NEW;
     OK(luma_call(S, "equal", 1, &same, &n, COUNT(both), both));
     CHECK(n == 1 && same.storage == NULL && same.number.kind == LUMA_IS_BOOL && same.number.u.i);
+    CHECK(luma_call(S, "equal", 1, &back, &n, COUNT(both), both) == LUMA_ERR_ARGUMENT);
+    CHECK(back.storage && strstr(luma_message(S), "no tensor"));
     for (int i = 0; i < 3; i++)
         luma_release(S, &outs[i]);
     luma_release(S, &back);
