@@ -261,6 +261,30 @@ describe("luma.help", function()
         assert.matches("\n    %-%-> {4, 24, 28} %[int32 3 ", luma.help "lshift")
     end)
 
+    it("has examples of other functions, which are Lua and call them", function()
+        local n = 0
+        for _, kind in ipairs{"methods", "functions"} do
+            for name in luma.help():match("other " .. kind .. ": ([^\n]*)"):gmatch("%S+") do
+                local code = luma.help(name):match("\n    example: ([^\n]*)")
+                if code then
+                    n = n + 1
+                    assert(load("return " .. code) or load(code), code)
+                    assert.is_truthy(code:find("[.:]" .. name:gsub("%p", "%%%0") .. "[({]"), code)
+                end
+            end
+        end
+        assert.is_true(n > 20)
+    end)
+
+    it("lists what is in luma.cuda, luma.image and luma.plot", function()
+        assert.matches("^luma.image\n    luma.image.load +Reads[^\n]*\n    luma.image.save ",
+            luma.help "image")
+        assert.equal(luma.help "cuda", luma.help(luma.cuda))
+        assert.matches("\n    luma.cuda.memory ", luma.help "luma.cuda")
+        assert.equal(luma.help "plot", luma.help(luma.plot))
+        assert.is_false(pcall(luma.help, {}))
+    end)
+
     it("explains every other function and method", function()
         local known = {}
         for _, row in ipairs(luma.ops) do

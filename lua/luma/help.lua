@@ -27,7 +27,7 @@ local TAKES = {
 -- What is no operation: name, call, sentence. A call that starts with "x:" is a method.
 local OTHERS = {
     {"to", "x:to(dtype | device [, device | dtype] [, {copy =}])",
-        "x in another dtype or on another device; x itself when nothing changes."},
+        "x converted to a dtype or moved to a device; x itself when nothing changes."},
     {"cpu", "x:cpu()", "x on the CPU."},
     {"cuda", "x:cuda([n])", "x on CUDA device n (from 0), or on the current one."},
     {"copy_", "x:copy_(src)", "Writes src, which broadcasts and is cast, into x."},
@@ -282,7 +282,9 @@ local function is_method(entry)
 end
 
 local function other_text(entry)
-    return ("%s%s\n    %s"):format(is_method(entry) and "" or "luma.", entry[2], entry[3])
+    local code = part("examples")[entry[1]]
+    return ("%s%s\n    %s%s"):format(is_method(entry) and "" or "luma.", entry[2], entry[3],
+        code and "\n    example: " .. code or "")
 end
 
 local function overview()
@@ -361,9 +363,25 @@ function M.search(words)
     return table.concat(lines, "\n")
 end
 
+-- What there is in luma.cuda and the like; nil where name is none of them.
+local function contents(name)
+    local lines = {}
+    for _, entry in ipairs(OTHERS) do
+        if entry[1]:sub(1, #name + 1) == name .. "." then
+            lines[#lines + 1] = ("    luma.%-22s %s"):format(entry[1], entry[3])
+        end
+    end
+    return #lines > 0 and "luma." .. name .. "\n" .. table.concat(lines, "\n") or nil
+end
+
 function M.help(what)
     if what == nil then return overview() end
-    if type(what) == "function" then return texts[name_of_function(what)]() end
+    if type(what) == "table" then
+        for _, name in ipairs{"cuda", "image", "plot"} do
+            if rawequal(what, luma[name]) then what = name end
+        end
+    end
+    if type(what) == "function" then what = name_of_function(what) end
     if type(what) ~= "string" then
         error(("bad argument #1 to 'help' (name or function expected, got %s)"):format(type(what)),
             2)
@@ -371,7 +389,9 @@ function M.help(what)
     local name = what:gsub("^luma%.", ""):gsub("^%w*:", ""):gsub("^x%.", "")
     if FIELDS[name] then return ("x.%s\n    %s"):format(name, FIELDS[name]) end
     local text = texts[name] or texts[name:gsub("_$", "")]
-    if text then return text() end
+    local inside = contents(name)
+    if text then return text() .. (inside and "\n" .. inside or "") end
+    if inside then return inside end
     local instead = tensor_meta.foreign(name)
     if instead then return ("luma has no '%s'; %s"):format(what, instead) end
     local near = nearest(name, names)
