@@ -239,6 +239,7 @@ static editor_status edit(void) {
 
 editor_status editor_read(lua_State *L, const char *prompt) {
     fflush(stdout);
+    free(line_read); /* there is one after an error of Lua's memory */
     line_read = NULL;
     line_done = false;
     rl.rl_callback_handler_install(prompt, on_line);
@@ -246,6 +247,7 @@ editor_status editor_read(lua_State *L, const char *prompt) {
     if (status == EDITOR_LINE && !line_read) status = EDITOR_END;
     if (status == EDITOR_LINE) lua_pushstring(L, line_read);
     free(line_read);
+    line_read = NULL;
     return status;
 }
 

@@ -523,6 +523,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     if (!live_event(event) || event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     op *o = new_op(OP_RECORD);
     mark *m = o ? new_mark(stream) : NULL;
+    if (o && !m) free_op(o);
     if (!m) return CUDA_ERROR_OUT_OF_MEMORY;
     m->references = 2;
     o->mark = m;
