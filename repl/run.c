@@ -1,6 +1,7 @@
 /* run.c -- running chunks with a traceback and reporting their errors. Layer: repl. */
 #include "run.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,31 @@ static void cut_traceback(lua_State *L, const char *message, int n) {
     lua_pushlstring(L, text, lines - ours > 2 ? length : from);
 }
 
+static bool begins(const char *line, const char *with) {
+    return strncmp(line, with, strlen(with)) == 0;
+}
+
+/* Leaves out the frames of luma's own Lua files from the traceback on top, which begins behind the
+** message: how luma.plot came to raise its error is nothing to a script. */
+static void drop_own_frames(lua_State *L, const char *message) {
+    const char *text = lua_tostring(L, -1);
+    size_t from = strlen(message);
+    bool own = false;
+    luaL_Buffer b;
+    if (begins(message, "luma/")) return; /* an error in them */
+    luaL_buffinit(L, &b);
+    luaL_addlstring(&b, text, from);
+    for (const char *line = text + from, *end; *line; line = end) {
+        end = strchr(line + 1, '\n');
+        if (!end) end = line + strlen(line);
+        bool tail = own && begins(line, "\n\t(...tail calls...)");
+        own = begins(line, "\n\tluma/") ||
+              (begins(line, "\n\t[C]: in function 'error'") && begins(end, "\n\tluma/"));
+        if (!own && !tail) luaL_addlstring(&b, line, (size_t)(end - line));
+    }
+    luaL_pushresult(&b);
+}
+
 /* The message, and what luma.help says of the function that was called and that luma has not. */
 static const char *add_help(lua_State *L, const char *message) {
     static const char nil[] = "attempt to call a nil value (field '";
@@ -61,7 +87,10 @@ static int add_traceback(lua_State *L) {
     }
     if (run_program) message = add_help(L, message);
     luaL_traceback(L, L, message, 1);
-    if (!run_program) cut_traceback(L, message, depth);
+    if (!run_program)
+        cut_traceback(L, message, depth);
+    else
+        drop_own_frames(L, message);
     return 1;
 }
 

@@ -177,6 +177,15 @@ describe("the luma program", function()
         assert.matches("nil value %(field 'zers'%)\nstack", output)
     end)
 
+    it("leaves frames of luma's own files out of tracebacks", function()
+        local output = run{"-e", "local function f() luma.plot({1}, {titel = 1}) end f()"}
+        assert.matches("'title'%?%)\nstack traceback:\n\t%(command line%):1: in local 'f'\n", output)
+        output = run{"-e", "local function f() luma.plot.hist() end f()"}
+        assert.matches("\nstack traceback:\n\t%(command line%):1: in local 'f'\n", output)
+        output = run{"-e", "local function f() error 'no' end f()"}
+        assert.matches("no\nstack traceback:\n\t%[C%]: in function 'error'\n", output)
+    end)
+
     it("reports errors with a traceback and status 1", function()
         local output, status = run{"-e", "local function f() error 'no' end f()"}
         assert.equal(1, status)
