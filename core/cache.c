@@ -190,11 +190,17 @@ static size_t round_up(size_t n, size_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-static char *raw_alloc(lm_cache *c, size_t size) {
+/* As far as the limits of the state go. */
+static bool may_reserve(const lm_cache *c, size_t size) {
     size_t reserved = (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current;
-    if (c->limit && (size > c->limit || reserved > c->limit - size)) return NULL;
+    const lm_budget *b = c->budget;
+    if (c->limit && (size > c->limit || reserved > c->limit - size)) return false;
+    return !b || (b->used <= b->limit && size <= (size_t)(b->limit - b->used));
+}
+
+static char *raw_alloc(lm_cache *c, size_t size) {
+    if (!may_reserve(c, size)) return NULL;
     lm_budget *b = c->budget;
-    if (b && (b->used > b->limit || size > (size_t)(b->limit - b->used))) return NULL;
     const lm_device_ops *ops = c->device->ops;
     char *p = ops->raw_alloc ? ops->raw_alloc(c->device, size) : NULL;
     if (!p && ops->raw_problem) c->problem = ops->raw_problem(c->device);
@@ -250,11 +256,13 @@ static size_t segment_size(lm_cache *c, size_t size, int pool) {
     return size < large / 2 ? large : round_up(size, WHOLE_ROUND);
 }
 
+static size_t exact_size(const lm_cache *c, size_t size) {
+    return c->direct ? size : round_up(size, EXACT_ROUND);
+}
+
 /* exact: no more than the block needs. */
 static block *segment_new(lm_cache *c, size_t size, int pool, int set, void *stream, bool exact) {
-    size_t bytes = c->direct ? size
-                   : exact   ? round_up(size, EXACT_ROUND)
-                             : segment_size(c, size, pool);
+    size_t bytes = exact || c->direct ? exact_size(c, size) : segment_size(c, size, pool);
     block *b = record_new(c);
     if (!b) return NULL;
     b->p = raw_alloc(c, bytes);
@@ -528,7 +536,8 @@ block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last) {
         if (!b) flush(c);
         if (!b) b = segment_new(c, size, pool, set, stream, false);
         if (!b) b = segment_new(c, size, pool, set, stream, true);
-        if (!b && !c->problem && flush_others(c)) b = segment_new(c, size, pool, set, stream, true);
+        if (!b && !c->problem && may_reserve(c, exact_size(c, size)) && flush_others(c))
+            b = segment_new(c, size, pool, set, stream, true);
     }
     if (!b) return NULL;
     carve(c, b, size);

@@ -457,6 +457,19 @@ static int cpu_current(const char *text, long n) {
     return 0;
 }
 
+/* Whoever is at a limit of its own leaves alone what another state keeps. */
+static int own_limit(const char *text, long n) {
+    (void)n;
+    lua_State *A = open_state(), *B = open_state();
+    CHECK(works(A, "luma.empty(4 << 20, {device = 'cuda'}):free() "
+                   "kept = luma.memory('cuda').reserved assert(kept >= 16 << 20)"));
+    CHECK(raises(B, text, "out of memory on cuda:0"));
+    CHECK(works(A, "assert(luma.memory('cuda').reserved == kept)"));
+    lua_close(B);
+    lua_close(A);
+    return 0;
+}
+
 __attribute__((destructor(101))) static void close_late(void) {
     if (late) lua_close(late);
 }
@@ -494,6 +507,9 @@ static void test_ends(void) {
              "assert(luma.cuda.is_available()) "
              "assert(luma.ones(1, {device = 'cuda'}).device == 'cuda:0')",
              0, plain);
+    in_child(own_limit,
+             "luma.set_memory_limit(4 << 20, 'cuda') luma.empty(4 << 20, {device = 'cuda'})", 0,
+             plain);
     in_child(end_late, "x = luma.ones(4, {device = 'cuda'})", 0, plain);
 }
 
