@@ -449,7 +449,7 @@ end
 local seed = tonumber(options.first) or os.time() * 1000 % 1000000007
 local last = options.last and assert(io.open(options.last, "w"))
 local stop = luma.clock() + tonumber(options.seconds or 10)
-local before, count, bad = allocated(), 0, 0
+local before, above, count, bad = allocated(), 0, 0, 0
 print("first seed " .. seed)
 while luma.clock() < stop and bad < 10 do
   if last then
@@ -460,12 +460,14 @@ while luma.clock() < stop and bad < 10 do
   if not attempt(seed) then bad = bad + 1 end
   count = count + 1
   if count % (tonumber(options.every) or 50) == 0 then
+    -- what stays is a leak; something may be held for a while
     local now = allocated()
-    if now ~= before then
-      io.stderr:write(("seeds %d to %d leave %d bytes behind\n"):format(seed + 1 - (tonumber(options.every)
-        or 50), seed, now - before))
-      bad, before = bad + 1, now
+    above = now > before and above + 1 or 0
+    if above == 3 then
+      io.stderr:write(("%d bytes are left behind by seed %d\n"):format(now - before, seed))
+      bad = bad + 1
     end
+    if above == 0 or above == 3 then before, above = now, 0 end
   end
   seed = seed + 1
 end
