@@ -378,9 +378,10 @@ static void restore(lua_State *L, const lm_watch *w) {
 static int watch(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     if (!c->watch) {
-        c->watch = lua_newuserdatauv(L, sizeof *c->watch, 0);
-        memset(c->watch, 0, sizeof *c->watch);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &memory_key);
+        lm_watch *made = lua_newuserdatauv(L, sizeof *made, 0);
+        memset(made, 0, sizeof *made);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &memory_key); /* without memory it is nobody's */
+        c->watch = made;
     }
     lm_watch *w = c->watch;
     if (w->on && w->L && !is_under_way(L, w)) end_failed(L, w);
