@@ -34,7 +34,7 @@ typedef struct {
     lm_op op;
     int ndim;
     int64_t shape[LUMA_MAX_DIMS];
-} lm_watch;
+} lm_fault_origin;
 
 /* Products by cuBLAS, by luma's own kernel, and operands or results that were copied for them. */
 typedef enum { LM_PRODUCT_BLAS, LM_PRODUCT_OWN, LM_PRODUCT_COPY, LM_PRODUCTS } lm_product_way;
@@ -58,13 +58,13 @@ typedef struct lm_cuda {
     bool ready; /* what follows, and context and stream, is made */
     lm_modules *modules;
     CUdeviceptr faults; /* LM_FAULTS of lm_fault */
-    lm_watch watch[2 * LM_WATCHES];
+    lm_fault_origin watch[2 * LM_WATCHES];
     int half, watches; /* in use, and how many of it */
     bool other;        /* the other half is still to be looked at */
     bool crowded;      /* the last fault is in use */
     bool has_fault;    /* the first one that was found when a half was full: */
     lm_fault fault;
-    lm_watch fault_watch;
+    lm_fault_origin fault_watch;
     uint32_t senders; /* bit i: bytes of device i came since this one was last waited for */
     lm_staging *staging;
     CUevent events[LM_SPARE_EVENTS]; /* made and not in use (memory.c) */

@@ -128,7 +128,7 @@ lm_fault *lm_cuda_watch(lm_cuda *c, lm_op op, int ndim, const int64_t *shape) {
     int i = LM_FAULTS - 1;
     if (c->watches < LM_WATCHES) {
         i = c->half * LM_WATCHES + c->watches++;
-        lm_watch *w = &c->watch[i];
+        lm_fault_origin *w = &c->watch[i];
         w->op = op;
         w->ndim = ndim;
         memcpy(w->shape, shape, (size_t)ndim * sizeof *shape);
@@ -184,7 +184,7 @@ static luma_status ask_faults(luma_state *S, lm_cuda *c, int i, int n) {
 /* The error that the CPU has for the same mistake. As an operation is over when its fault is found,
 ** the message says what it was; with LUMA_SYNC=1 it is the very error of the CPU. */
 static luma_status raise_fault(luma_state *S, const lm_cuda *c, const lm_fault *f,
-                               const lm_watch *w) {
+                               const lm_fault_origin *w) {
     int64_t place[LUMA_MAX_DIMS];
     int ndim = w ? w->ndim : 0;
     lm_op op = w ? w->op : (lm_op)f->op;
