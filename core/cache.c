@@ -731,9 +731,11 @@ void lm_cache_empty(lm_cache *c) {
 }
 
 void lm_cache_set_limit(lm_cache *c, size_t nbytes) {
+    begin(c);
     c->limit = nbytes;
     if (nbytes && (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current > nbytes)
         lm_cache_empty(c);
+    end(c);
 }
 
 void lm_cache_set_budget(lm_cache *c, lm_budget *budget) {
