@@ -317,6 +317,7 @@ describe("no argument ends the process:", function()
         local ok, message = device.pcall(luma[name], table.unpack(args, 1, 5))
         if ok then
           worked = worked + 1
+          if name == "dlpack" then luma.from_dlpack(message) end -- or it is never given back
         else
           assert.equal("string", type(message), name)
           assert.is_nil(message:find("%.c:%d"), message)

@@ -82,12 +82,16 @@ LM_FN LM_C lm_map_number(uint64_t bits) {
 #ifndef LM_MAP_binary
 #define LM_MAP_binary(...)
 #endif
+#ifndef LM_MAP_bits
+#define LM_MAP_bits(...)
+#endif
 #ifndef LM_MAP_compare
 #define LM_MAP_compare(...)
 #endif
 #define ROW_OF_unary LM_MAP_unary
 #define ROW_OF_math LM_MAP_math
 #define ROW_OF_binary LM_MAP_binary
+#define ROW_OF_bits LM_MAP_bits
 #define ROW_OF_compare LM_MAP_compare
 #include "cuda/rows.def"
 #endif

@@ -1,4 +1,4 @@
-/* binary.cu -- rows of two tensors: sums, products, quotients, bits. */
+/* binary.cu -- rows of two tensors: sums, products, quotients. */
 #define LM_MAP_GUARDED
 #define LM_MAP_WORDS 4
 #define LM_MAP_binary MAP_KERNEL
