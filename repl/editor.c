@@ -17,6 +17,7 @@
 
 #define HISTORY_MOST 5000
 
+typedef int available_fn(void);
 typedef char **complete_fn(const char *word, int start, int end);
 typedef struct {
     char *line, *timestamp;
@@ -32,6 +33,8 @@ typedef struct {
     X(void, (*rl_resize_terminal)(void))                                                           \
     X(int, (*rl_variable_bind)(const char *, const char *))                                        \
     X(int, (*rl_crlf)(void))                                                                       \
+    X(int, (*rl_set_keyboard_input_timeout)(int))                                                  \
+    X(available_fn **, rl_input_available_hook)                                                    \
     X(const char **, rl_readline_name)                                                             \
     X(complete_fn **, rl_attempted_completion_function)                                            \
     X(int *, rl_attempted_completion_over)                                                         \
@@ -58,6 +61,7 @@ static int completer = LUA_NOREF;
 static char *line_read;
 static bool line_done;
 static volatile sig_atomic_t resized;
+static sigset_t held, outside; /* signals held while a line is edited, and those held before */
 
 /* The name in "(*name)(...)" or "name". */
 static bool load_symbol(void *library, const char *declarator, void *field, size_t size) {
@@ -177,6 +181,26 @@ static char **complete(const char *word, int start, int end) {
     return list;
 }
 
+/* As ppoll of the keys says, 0 once Ctrl-C came. Signals are let in while nothing but this goes on,
+** and before a key is read that was typed after Ctrl-C. NULL: no end of patience. */
+static int wait_for_key(const struct timespec *patience) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    int ready = ppoll(&input, 1, patience, &outside);
+    if (ready > 0) {
+        sigprocmask(SIG_SETMASK, &outside, NULL);
+        sigprocmask(SIG_BLOCK, &held, NULL);
+    }
+    return interrupt_seen() ? 0 : ready;
+}
+
+/* What readline asks before it reads several keys at once. */
+static int key_available(void) {
+    int microseconds = rl.rl_set_keyboard_input_timeout(0);
+    rl.rl_set_keyboard_input_timeout(microseconds);
+    struct timespec patience = {microseconds / 1000000, microseconds % 1000000 * 1000L};
+    return wait_for_key(&patience) > 0;
+}
+
 /* ---- the interface ---- */
 
 bool editor_open(lua_State *L) {
@@ -192,6 +216,7 @@ bool editor_open(lua_State *L) {
     *rl.rl_completer_word_break_characters = " \t\n\"'`=<>~+-*/%^#&|,;(){}[]";
     *rl.rl_catch_signals = 0;
     *rl.rl_catch_sigwinch = 0;
+    *rl.rl_input_available_hook = key_available;
     rl.rl_variable_bind("enable-bracketed-paste", "on");
     rl.stifle_history(HISTORY_MOST);
     struct sigaction action = {.sa_handler = on_resize};
@@ -200,22 +225,15 @@ bool editor_open(lua_State *L) {
     return true;
 }
 
-/* Signals are let in while nothing but the wait for a key goes on. */
 static editor_status edit(void) {
-    sigset_t held, before;
     editor_status status = EDITOR_LINE;
     sigemptyset(&held);
     sigaddset(&held, SIGINT);
     sigaddset(&held, SIGWINCH);
-    sigprocmask(SIG_BLOCK, &held, &before);
+    sigprocmask(SIG_BLOCK, &held, &outside);
     while (!line_done) {
-        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-        int ready = ppoll(&input, 1, NULL, &before);
-        if (ready > 0) { /* Ctrl-C that came before this key */
-            sigprocmask(SIG_SETMASK, &before, NULL);
-            sigprocmask(SIG_BLOCK, &held, NULL);
-        }
-        if (ready > 0 && !interrupt_seen()) {
+        int ready = wait_for_key(NULL);
+        if (ready > 0) {
             rl.rl_callback_read_char();
         } else if (ready < 0 && errno != EINTR) {
             rl.rl_callback_handler_remove();
@@ -233,7 +251,7 @@ static editor_status edit(void) {
             break;
         }
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &outside, NULL);
     return status;
 }
 
