@@ -337,6 +337,8 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "cycles") == 0) {
         cycles();
+    } else if (SANITIZES_THREADS) {
+        test_threads();
     } else if (argc >= 2) {
         if (argc == 2) {
             test_instructions();
@@ -352,7 +354,7 @@ int main(int argc, char **argv) {
             test_threads();
             cycles();
         }
-        if (!SANITIZES_THREADS) test_hostile(argv[1], argc > 2 ? argv[2] : NULL);
+        test_hostile(argv[1], argc > 2 ? argv[2] : NULL);
     } else {
         printf("usage: sandbox_test cycles | folder of hostile.txt [part of a name]\n");
         return 2;
