@@ -138,8 +138,8 @@ static void multiply(void *argument) {
 static luma_tensor draw(int n, luma_dtype dtype) {
     luma_tensor x = LUMA_NEW;
     const int64_t shape[] = {n, n};
-    must(luma_empty(S, &x, 2, shape, dtype, "cuda:0"), "luma_empty");
-    must(luma_rand(S, &x), "luma_rand");
+    must((int)luma_empty(S, &x, 2, shape, dtype, "cuda:0"), "luma_empty");
+    must((int)luma_rand(S, &x), "luma_rand");
     return x;
 }
 
