@@ -29,7 +29,7 @@ static frame *volatile innermost = &main_frame;
 static volatile int flag;
 static volatile sig_atomic_t presses;
 static volatile sig_atomic_t unheard; /* a press that no hook and no operation has noticed yet */
-static struct timespec unheard_since;
+static struct timespec unheard_since, last_press;
 static pthread_t main_thread;
 
 static void stop_hook(lua_State *L, lua_Debug *ar);
@@ -76,7 +76,12 @@ static void on_signal(int number) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (unheard && flag && seconds_between(&unheard_since, &now) >= PATIENCE) interrupt_exit();
-    if (!unheard || !flag) unheard_since = now;
+    if (!unheard || !flag) {
+        /* heard by a script that went on: this one is of its own, unless the key is hammered */
+        if (seconds_between(&last_press, &now) >= PATIENCE) presses = 0;
+        unheard_since = now;
+    }
+    last_press = now;
     unheard = 1;
     presses = presses + 1;
     flag = 1;

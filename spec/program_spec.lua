@@ -300,6 +300,27 @@ describe("the luma program", function()
                 "ready() print(pcall(luma.linspace, 0, 1, 500000000, 'f16'))")))
         end)
 
+        it("is one error for each press, where a script goes on and time passes", function()
+            local output = shell([[
+                out=$(mktemp)
+                env --default-signal=INT $LUMA -e 'for i = 1, 2 do
+                    local good, message = pcall(function()
+                        print("ready" .. i) io.stdout:flush()
+                        while true do end
+                    end)
+                    print(i, good, message:match "interrupted")
+                end print "end"' >"$out" 2>&1 &
+                for i in 1 2; do
+                    until grep -q ready$i "$out"; do sleep 0.02; done
+                    sleep 1.2
+                    kill -INT $!
+                done
+                wait $!
+                cat "$out"
+                rm "$out"]])
+            assert.equal("ready1\n1\tfalse\tinterrupted\nready2\n2\tfalse\tinterrupted\nend\n", output)
+        end)
+
         it("ends the process as the signal does", function()
             local _, status = shell([[
                 $LUMA -e 'while true do end' & pid=$!
