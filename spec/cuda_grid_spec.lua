@@ -29,8 +29,7 @@ local function outcome(f, device)
 end
 
 -- The greatest distance in units of the dtype's eps, against the greatest magnitude.
-local eps = {float8_e4m3 = 2 ^ -3, float16 = 2 ^ -10, bfloat16 = 2 ^ -7, float32 = 2 ^ -23,
-  float64 = 2 ^ -52}
+local eps = check.eps
 local function near(a, b, ulps)
   if not eps[a.dtype] then return a == b end
   local tolerance = ulps * eps[a.dtype]

@@ -2,6 +2,7 @@
 -- dims of sizes about those of warps and groups, permuted, stepped, turned round, repeated, cut out of
 -- more. The same bits; sums nearly.
 local luma = require "luma"
+local check = require "spec.support.check"
 local device = require "spec.support.device"
 
 local D = device.cuda
@@ -15,8 +16,7 @@ end
 local CASES = 60 -- of each kind
 local INTEGERS = {"uint8", "int8", "int16", "int32", "uint32", "int64"}
 local DTYPES = {"bool", "float8_e4m3", "float16", "bfloat16", "float32", "float64", table.unpack(INTEGERS)}
-local EPS = {float8_e4m3 = 2 ^ -3, float16 = 2 ^ -10, bfloat16 = 2 ^ -7, float32 = 2 ^ -23,
-  float64 = 2 ^ -52}
+local EPS = check.eps
 local SIZES = {0, 1, 1, 2, 3, 3, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 65, 127, 257}
 local SPECIAL = {0.0, -0.0, 1 / 0, -1 / 0, 0 / 0, 1e-40, 1e-310, 6e-8, 3.4e38, 1e308, 0.5, 2.5, 65504, 448}
 

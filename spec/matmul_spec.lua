@@ -78,8 +78,7 @@ local function naive(a, b, integer)
   return out, size
 end
 
-local eps = {float8_e4m3 = 2 ^ -3, float16 = 2 ^ -10, bfloat16 = 2 ^ -7, float32 = 2 ^ -23,
-  float64 = 2 ^ -52}
+local eps = check.eps
 
 -- c must be the product of a and b, all tensors.
 local function verify(a, b, c, what)

@@ -247,26 +247,10 @@ static cublasStatus_t call_batches(const lm_blas *blas, const calls *w) {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-static const char *status_name(cublasStatus_t status) {
-    static const struct {
-        const char *name;
-        int value;
-    } names[] = {
-#define NAME(_, name, value) {#name, value},
-        LM_CUBLAS_VALUES(NAME, _)
-#undef NAME
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (names[i].value == (int)status && strncmp(names[i].name, "CUBLAS_STATUS", 13) == 0)
-            return names[i].name;
-    }
-    return "an unknown status";
-}
-
 static luma_status fail(luma_state *S, const lm_cuda *c, cublasStatus_t status, const char *what) {
     if (status == CUBLAS_STATUS_SUCCESS) return LUMA_OK;
     luma_status kind = status == CUBLAS_STATUS_ALLOC_FAILED ? LUMA_ERR_MEMORY : LUMA_ERR_DEVICE;
-    return lm_fail(S, kind, 0, "%s: %s: %s", c->device->name, what, status_name(status));
+    return lm_fail(S, kind, 0, "%s: %s: %s", c->device->name, what, lm_cublas_status_name(status));
 }
 
 /* ---- the handle ----------------------------------------------------------------------------- */

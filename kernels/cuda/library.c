@@ -307,3 +307,31 @@ void lm_library_list(lm_library_facts list[LM_NLIBRARIES]) {
             find_file(libraries[i]->handle, list[i].file, sizeof list[i].file);
     }
 }
+
+/* ---- names of statuses ---- */
+
+typedef struct {
+    const char *name;
+    int value;
+} named;
+
+/* The values of a library are not all statuses. */
+static const char *status_name(const named *names, size_t n, const char *prefix, int status) {
+    for (size_t i = 0; i < n; i++) {
+        if (names[i].value == status && strncmp(names[i].name, prefix, strlen(prefix)) == 0)
+            return names[i].name;
+    }
+    return "an unknown status";
+}
+
+#define NAMED(_, name, value) {#name, value},
+
+const char *lm_cublas_status_name(cublasStatus_t status) {
+    static const named names[] = {LM_CUBLAS_VALUES(NAMED, _)};
+    return status_name(names, sizeof names / sizeof names[0], "CUBLAS_STATUS", (int)status);
+}
+
+const char *lm_curand_status_name(curandStatus_t status) {
+    static const named names[] = {LM_CURAND_VALUES(NAMED, _)};
+    return status_name(names, sizeof names / sizeof names[0], "CURAND_STATUS", (int)status);
+}

@@ -37,6 +37,10 @@ const lm_cublas *lm_cublas_open(const char **why);
 const lm_curand *lm_curand_open(const char **why);
 const lm_nvrtc *lm_nvrtc_open(const char **why);
 
+/* "CUBLAS_STATUS_...", "CURAND_STATUS_..."; "an unknown status" for what is not declared here. */
+const char *lm_cublas_status_name(cublasStatus_t status);
+const char *lm_curand_status_name(curandStatus_t status);
+
 /* Is there a driver's library (or an emulated device)? It is not started. Else *why as above. */
 bool lm_driver_there(const char **why);
 

@@ -50,22 +50,10 @@ static luma_status launch(luma_state *S, lm_cuda *c, const lm_random *r, const l
 /* ---- words of cuRAND ---- */
 
 static luma_status check(luma_state *S, const lm_cuda *c, curandStatus_t status, const char *what) {
-    static const struct {
-        const char *name;
-        int value;
-    } names[] = {
-#define NAME(_, name, value) {#name, value},
-        LM_CURAND_VALUES(NAME, _)
-#undef NAME
-    };
     if (status == CURAND_STATUS_SUCCESS) return LUMA_OK;
-    const char *name = "an unknown status";
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (names[i].value == (int)status && strncmp(names[i].name, "CURAND_STATUS", 13) == 0)
-            name = names[i].name;
     luma_status kind =
         status == CURAND_STATUS_ALLOCATION_FAILED ? LUMA_ERR_MEMORY : LUMA_ERR_DEVICE;
-    return lm_fail(S, kind, 0, "%s: %s: %s", c->name, what, name);
+    return lm_fail(S, kind, 0, "%s: %s: %s", c->name, what, lm_curand_status_name(status));
 }
 
 static luma_status open_generator(luma_state *S, lm_cuda *c) {

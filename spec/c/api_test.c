@@ -4,23 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "luma.h"
-
-static luma_state *S;
-
-static bool done(luma_status status, int line) {
-    if (status != LUMA_OK) printf("line %d: %s\n", line, luma_message(S));
-    return status == LUMA_OK;
-}
-#define OK(call) CHECK(done((call), __LINE__))
-/* The call fails with this status and a message that has `part` in it. */
-#define FAILS(call, status, part)                                                                  \
-    do {                                                                                           \
-        CHECK((call) == (status));                                                                 \
-        if (!strstr(luma_message(S), part)) printf("  message: %s\n", luma_message(S));            \
-        CHECK(strstr(luma_message(S), part) != NULL);                                              \
-    } while (0)
+#include "calls.h"
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 

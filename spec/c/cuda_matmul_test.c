@@ -3,47 +3,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "check.h"
 #include "tensor.h"
 
 #include "cuda/blas.h"
 
-static luma_state *S;
-
-static bool done(luma_status status) {
-    if (status == LUMA_OK) return true;
-    printf("%s\n", luma_message(S));
-    exit(1); /* what follows has nothing to work with */
-}
+#include "calls.h"
 
 /* Whole numbers that every dtype holds, in a tensor of the CPU. */
 static luma_tensor make(luma_dtype dtype, int ndim, const int64_t *shape) {
     static uint32_t seed = 1;
     luma_tensor x = LUMA_NEW, out = LUMA_NEW;
-    CHECK(done(luma_empty(S, &x, ndim, shape, LUMA_FLOAT32, "cpu")));
+    MUST(luma_empty(S, &x, ndim, shape, LUMA_FLOAT32, "cpu"));
     float *p = (float *)(void *)lm_data(&x);
     for (int64_t i = 0; i < luma_numel(&x); i++) {
         seed = seed * 1103515245u + 12345u;
         p[i] = (float)(int)(seed >> 16 & 7) - 3;
     }
-    CHECK(done(luma_to_dtype(S, &out, &x, dtype)));
+    MUST(luma_to_dtype(S, &out, &x, dtype));
     luma_release(S, &x);
     return out;
 }
 
 static luma_tensor to_device(const luma_tensor *x) {
     luma_tensor y = LUMA_NEW;
-    CHECK(done(luma_empty(S, &y, x->layout.ndim, x->layout.shape, x->dtype, "cuda:0")));
-    CHECK(done(luma_copy(S, &y, x)));
+    MUST(luma_empty(S, &y, x->layout.ndim, x->layout.shape, x->dtype, "cuda:0"));
+    MUST(luma_copy(S, &y, x));
     return y;
 }
 
 /* The last two dims of x, stored the other way round. */
 static luma_tensor turned(const luma_tensor *x) {
     luma_tensor t = LUMA_NEW, flat = LUMA_NEW, out = LUMA_NEW;
-    CHECK(done(luma_transpose(S, &t, x, -1, -2)));
-    CHECK(done(luma_force_contiguous(S, &flat, &t)));
-    CHECK(done(luma_transpose(S, &out, &flat, -1, -2)));
+    MUST(luma_transpose(S, &t, x, -1, -2));
+    MUST(luma_force_contiguous(S, &flat, &t));
+    MUST(luma_transpose(S, &out, &flat, -1, -2));
     luma_release(S, &t);
     luma_release(S, &flat);
     return out;
@@ -63,12 +56,12 @@ static void compare(const luma_tensor *a, const luma_tensor *b, bool turn_a, boo
         luma_release(S, &y);
         y = t;
     }
-    CHECK(done(luma_matmul(S, &want, a, b)));
-    CHECK(done(luma_matmul(S, &c, &x, &y)));
+    MUST(luma_matmul(S, &want, a, b));
+    MUST(luma_matmul(S, &c, &x, &y));
     luma_tensor back = LUMA_NEW;
-    CHECK(done(luma_empty(S, &back, c.layout.ndim, c.layout.shape, c.dtype, "cpu")));
-    CHECK(done(luma_copy(S, &back, &c)));
-    CHECK(done(luma_equal(S, &same, &back, &want)));
+    MUST(luma_empty(S, &back, c.layout.ndim, c.layout.shape, c.dtype, "cpu"));
+    MUST(luma_copy(S, &back, &c));
+    MUST(luma_equal(S, &same, &back, &want));
     CHECK(same);
     luma_release(S, &x);
     luma_release(S, &y);
@@ -123,7 +116,7 @@ int main(void) {
     S = luma_open();
     if (!S) return 1;
     lm_device *d;
-    CHECK(done(lm_device_find(S, "cuda:0", &d)));
+    MUST(lm_device_find(S, "cuda:0", &d));
     lm_cuda *c = lm_cuda_of(d);
     luma_tensor one = make(LUMA_FLOAT32, 2, (int64_t[]){1, 1});
     compare(&one, &one, false, false); /* opens cuBLAS */

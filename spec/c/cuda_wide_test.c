@@ -3,26 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "check.h"
 #include "tensor.h"
 
 #include "cuda/cuda.h"
 
-static luma_state *S;
-static lm_cuda *cuda;
+#include "calls.h"
 
-static bool done(luma_status status) {
-    if (status == LUMA_OK) return true;
-    printf("%s\n", luma_message(S));
-    exit(1); /* what follows has nothing to work with */
-}
+static lm_cuda *cuda;
 
 /* Whole numbers of lo .. hi on the device. */
 static luma_tensor draw(luma_dtype dtype, int ndim, const int64_t *shape, int64_t lo, int64_t hi) {
     luma_tensor x = LUMA_NEW, out = LUMA_NEW;
-    CHECK(done(luma_empty(S, &x, ndim, shape, LUMA_INT64, "cuda:0")));
-    CHECK(done(luma_randint(S, &x, lo, hi)));
-    CHECK(done(luma_to_dtype(S, &out, &x, dtype)));
+    MUST(luma_empty(S, &x, ndim, shape, LUMA_INT64, "cuda:0"));
+    MUST(luma_randint(S, &x, lo, hi));
+    MUST(luma_to_dtype(S, &out, &x, dtype));
     luma_release(S, &x);
     return out;
 }
@@ -32,12 +26,12 @@ static void compare(const char *name, int nargs, const luma_arg *args) {
     luma_tensor narrow[2] = {LUMA_NEW, LUMA_NEW}, wide[2] = {LUMA_NEW, LUMA_NEW};
     int nouts = 0;
     cuda->narrow = UINT32_MAX;
-    CHECK(done(luma_call(S, name, 2, narrow, &nouts, nargs, args)));
+    MUST(luma_call(S, name, 2, narrow, &nouts, nargs, args));
     cuda->narrow = 0;
-    CHECK(done(luma_call(S, name, 2, wide, &nouts, nargs, args)));
+    MUST(luma_call(S, name, 2, wide, &nouts, nargs, args));
     for (int i = 0; i < nouts; i++) {
         bool same = false;
-        CHECK(done(luma_equal(S, &same, &narrow[i], &wide[i])));
+        MUST(luma_equal(S, &same, &narrow[i], &wide[i]));
         CHECK(same);
         luma_release(S, &narrow[i]);
         luma_release(S, &wide[i]);
@@ -75,7 +69,7 @@ int main(void) {
     S = luma_open();
     if (!S) return 1;
     lm_device *d;
-    CHECK(done(lm_device_find(S, "cuda:0", &d)));
+    MUST(lm_device_find(S, "cuda:0", &d));
     cuda = lm_cuda_of(d);
     static const luma_dtype dtypes[] = {LUMA_UINT8, LUMA_FLOAT16, LUMA_FLOAT32, LUMA_INT64};
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {

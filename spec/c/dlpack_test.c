@@ -7,22 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "tensor.h"
 
-static luma_state *S;
-
-static bool done(luma_status status, int line) {
-    if (status != LUMA_OK) printf("line %d: %s\n", line, luma_message(S));
-    return status == LUMA_OK;
-}
-#define OK(call) CHECK(done((call), __LINE__))
-#define FAILS(call, status, part)                                                                  \
-    do {                                                                                           \
-        CHECK((call) == (status));                                                                 \
-        if (!strstr(luma_message(S), part)) printf("  message: %s\n", luma_message(S));            \
-        CHECK(strstr(luma_message(S), part) != NULL);                                              \
-    } while (0)
+#include "calls.h"
 
 typedef struct DLManagedTensor managed;
 typedef struct DLManagedTensorVersioned versioned;

@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "luma_lua.h"
+#include "told.h"
 
 /* Runs text; true when it raised nothing. The error is left on the stack. */
 static bool run(lua_State *L, const char *text) {
@@ -17,11 +18,7 @@ static bool run(lua_State *L, const char *text) {
 }
 
 static bool raises(lua_State *L, const char *text, const char *part) {
-    if (run(L, text)) return false;
-    const char *message = lua_tostring(L, -1);
-    if (message && strstr(message, part)) return true;
-    printf("  %s\n", message ? message : "(no message)");
-    return false;
+    return !run(L, text) && told(L, part);
 }
 
 static lua_State *open_state(void) {

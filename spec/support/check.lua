@@ -5,6 +5,7 @@ local device = require "spec.support.device"
 local M = {}
 
 M.floats = {"float8_e4m3", "float16", "bfloat16", "float32", "float64"}
+M.eps = {float8_e4m3 = 2 ^ -3, float16 = 2 ^ -10, bfloat16 = 2 ^ -7, float32 = 2 ^ -23, float64 = 2 ^ -52}
 M.integers = {"uint8", "int8", "int16", "int32", "uint32", "int64"}
 M.dtypes = {"bool"}
 for _, list in ipairs {M.integers, M.floats} do
