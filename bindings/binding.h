@@ -39,7 +39,8 @@ typedef struct {
     int64_t alloc_left;
     bool stress; /* a full collection before every operation (LUMA_GCSTRESS) */
     int nparams[LM_NOPS];
-    lm_param params[LM_NOPS][LM_MAX_PARAMS];
+    uint16_t first_param[LM_NOPS];
+    lm_param params[4 * LM_NOPS]; /* of row after row */
 } lm_ctx;
 
 /* Every C function of the module is a closure whose first upvalues are the ctx and the metatable

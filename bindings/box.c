@@ -109,9 +109,14 @@ static void ctx_open(lua_State *L, unsigned flags) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     c->main = lua_tothread(L, -1);
     lua_pop(L, 1);
-    for (int op = 0; op < LM_NOPS; op++) {
-        if (lm_ops[op].row != LM_ROW_MAKE)
-            c->nparams[op] = lm_signature_parse(lm_ops[op].signature, c->params[op]);
+    for (int op = 0, n = 0; op < LM_NOPS; op++) {
+        lm_param params[LM_MAX_PARAMS];
+        c->first_param[op] = (uint16_t)n;
+        if (lm_ops[op].row == LM_ROW_MAKE) continue;
+        c->nparams[op] = lm_signature_parse(lm_ops[op].signature, params);
+        if (n + c->nparams[op] > 4 * LM_NOPS) luaL_error(L, "no room for parameters");
+        memcpy(&c->params[n], params, (size_t)c->nparams[op] * sizeof *params);
+        n += c->nparams[op];
     }
     lm_gc_open(L, c);
 }

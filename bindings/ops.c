@@ -19,8 +19,9 @@ typedef struct {
     int where[LM_MAX_PARAMS]; /* argument of each parameter; 0: absent */
     int options;              /* argument of the options table; 0: none */
     int tensors;              /* argument of a list of tensors; 0: none */
+    int list;                 /* the parameter that it is */
     luma_tensor *joined;      /* room for that list */
-    const luma_tensor *out[2];
+    const luma_tensor *out[LM_MAX_OUTS];
     lm_arg args[LM_MAX_PARAMS];
     luma_tensor weak[LM_MAX_PARAMS];
     int nouts;
@@ -74,6 +75,30 @@ static void read_dims(call *c, lm_arg *a, int arg) {
     a->list = dims;
 }
 
+static void read_word(call *c, int p, int arg, int idx) {
+    lm_call *k = &c->k;
+    lm_arg *a = &c->args[p];
+    char words[128] = "text";
+    bool choice = c->params[p].type == LM_TYPE_CHOICE;
+    if (choice) lm_param_choices(&c->params[p], words, sizeof words);
+    if (lua_type(k->L, idx) != LUA_TSTRING) lm_bad_type(k, arg, idx, words);
+    a->text = lua_tostring(k->L, idx);
+    a->i = choice ? lm_param_choice(&c->params[p], a->text) : 0;
+    if (a->i < 0) lm_bad(k, arg, "%s expected, got '%s'", words, lm_brief(k->L, a->text));
+}
+
+static void read_padding(call *c, lm_arg *a, int arg, int idx) {
+    lm_call *k = &c->k;
+    if (lua_type(k->L, idx) != LUA_TSTRING) {
+        a->list = lm_arg_list(k, arg, idx, &a->n);
+        return;
+    }
+    a->text = lua_tostring(k->L, idx);
+    if (strcmp(a->text, "same") != 0 && strcmp(a->text, "valid") != 0)
+        lm_bad(k, arg, "\"same\", \"valid\", an integer or a list expected, got '%s'",
+               lm_brief(k->L, a->text));
+}
+
 /* Parameter p from the value at idx, which belongs to argument arg. */
 static void read_value(call *c, int p, int arg, int idx) {
     lm_call *k = &c->k;
@@ -94,6 +119,7 @@ static void read_value(call *c, int p, int arg, int idx) {
     case LM_TYPE_TENSORS:
         if (!lua_istable(k->L, idx)) lm_bad_type(k, arg, idx, "list of tensors");
         c->tensors = idx;
+        c->list = p;
         break;
     case LM_TYPE_DIM:
     case LM_TYPE_NEWDIM:
@@ -121,6 +147,13 @@ static void read_value(call *c, int p, int arg, int idx) {
     case LM_TYPE_SIZES:
         a->list = lm_arg_list(k, arg, idx, &a->n);
         if (holds_dims(&c->params[p])) read_dims(c, a, arg);
+        break;
+    case LM_TYPE_PADDING:
+        read_padding(c, a, arg, idx);
+        break;
+    case LM_TYPE_CHOICE:
+    case LM_TYPE_TEXT:
+        read_word(c, p, arg, idx);
         break;
     case LM_TYPE_DTYPE: /* MAKE rows have functions of their own */
     case LM_TYPE_DEVICE:
@@ -228,7 +261,8 @@ static void read_options(call *c, bool inplace) {
     lm_call *k = &c->k;
     const char *names[LM_MAX_PARAMS + 2];
     int n = 0;
-    bool out = !inplace && c->info->gives != LM_GIVES_VALUE && c->info->gives != LM_GIVES_LIST;
+    bool out = !inplace && c->info->gives != LM_GIVES_VALUE && c->info->gives != LM_GIVES_LIST &&
+               c->info->gives != LM_GIVES_TRIPLE;
     if (!c->options) return;
     for (int p = 0; p < c->nparams; p++) {
         if (c->params[p].option) names[n++] = c->params[p].name;
@@ -251,13 +285,14 @@ static void read_options(call *c, bool inplace) {
 static void check_live(call *c) {
     lm_call *k = &c->k;
     for (int p = 0; p < c->nparams; p++) {
-        if (c->args[p].tensor) lm_check_live(k, c->where[p], c->args[p].tensor);
+        int arg = c->params[p].option ? c->options : c->where[p];
+        if (c->args[p].tensor) lm_check_live(k, arg, c->args[p].tensor);
     }
     for (int i = 0; i < 2; i++) {
         if (c->out[i]) lm_check_live(k, c->options, c->out[i]);
     }
     if (!c->tensors) return;
-    for (int i = 0; i < c->args[0].n; i++) {
+    for (int i = 0; i < c->args[c->list].n; i++) {
         lua_rawgeti(k->L, c->tensors, i + 1);
         const luma_tensor *x = lm_box_test(k->L, -1);
         if (!x)
@@ -273,8 +308,8 @@ static void make_room(call *c) {
     lua_Unsigned n = lua_rawlen(c->k.L, c->tensors);
     if (n > (1u << 20)) lm_bad(&c->k, c->tensors, "the list is too long");
     c->joined = lua_newuserdatauv(c->k.L, (size_t)n * sizeof *c->joined + 1, 0);
-    c->args[0].n = (int)n;
-    c->args[0].tensors = c->joined;
+    c->args[c->list].n = (int)n;
+    c->args[c->list].tensors = c->joined;
 }
 
 /* Raises the failure in S, whose argument is a position in the signature. */
@@ -289,20 +324,24 @@ LM_NORETURN static void raise_failure(call *c, luma_status status) {
     lm_raise(&c->k, status);
 }
 
+static int most_results(const lm_op_info *info) {
+    return info->gives == LM_GIVES_TRIPLE ? 3 : info->gives == LM_GIVES_PAIR ? 2 : 1;
+}
+
 /* Boxes come first; the row then computes into them. */
 static int push_tensors(call *c) {
     lm_call *k = &c->k;
     lua_State *L = k->L;
-    luma_tensor *boxes[2] = {NULL, NULL};
+    luma_tensor *boxes[LM_MAX_OUTS] = {NULL};
     luma_status status;
-    int most = c->info->gives == LM_GIVES_PAIR ? 2 : 1, tried = 0;
+    int most = most_results(c->info), tried = 0;
     make_room(c);
     for (int i = 0; i < most; i++)
         if (!c->out[i]) boxes[i] = lm_box_new(L, k->c);
     do {
-        luma_tensor outs[2];
+        luma_tensor outs[LM_MAX_OUTS];
         check_live(c);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < most; i++) {
             outs[i].storage = NULL; /* as LUMA_NEW; the rest is never looked at */
             outs[i].number.kind = LUMA_NOT_A_NUMBER;
             if (c->out[i]) outs[i] = *c->out[i];
@@ -312,8 +351,14 @@ static int push_tensors(call *c) {
             if (boxes[i]) *boxes[i] = outs[i];
     } while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
     if (status != LUMA_OK) raise_failure(c, status);
-    if (most == 2 && c->nouts == 1 && !c->out[0]) lua_pop(L, 1);
-    return c->nouts;
+    if (c->out[0]) return c->nouts;
+    int given = most;
+    for (int i = most - 1; i > 0; i--) { /* what was not asked for */
+        if (boxes[i]->storage) continue;
+        lua_remove(L, i - most);
+        given--;
+    }
+    return given;
 }
 
 static int push_value(call *c) {
@@ -455,10 +500,10 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     lm_call_open(&c.k, L, ctx, name);
     check_special(&c);
     c.info = &lm_ops[c.op];
-    c.params = ctx->params[c.op];
+    c.params = &ctx->params[ctx->first_param[c.op]];
     c.nparams = ctx->nparams[c.op];
     c.options = c.tensors = c.nouts = 0;
-    c.out[0] = c.out[1] = NULL;
+    memset(c.out, 0, sizeof c.out);
     memset(c.where, 0, sizeof c.where);
     memset(c.args, 0, (size_t)c.nparams * sizeof *c.args);
     read_positional(&c);

@@ -118,11 +118,9 @@ static const char *const row_names[] = {
 static const char *const takes_names[] = {
     [LM_TAKES_NONE] = "none", [LM_TAKES_FLOATS] = "floats", [LM_TAKES_NUMBERS] = "numbers",
     [LM_TAKES_INTS] = "ints", [LM_TAKES_BITS] = "bits",     [LM_TAKES_ALL] = "all"};
-static const char *const gives_names[] = {[LM_GIVES_TENSOR] = "tensor",
-                                          [LM_GIVES_TWIN] = "twin",
-                                          [LM_GIVES_PAIR] = "pair",
-                                          [LM_GIVES_VALUE] = "value",
-                                          [LM_GIVES_LIST] = "list"};
+static const char *const gives_names[] = {
+    [LM_GIVES_TENSOR] = "tensor", [LM_GIVES_TWIN] = "twin",   [LM_GIVES_PAIR] = "pair",
+    [LM_GIVES_TRIPLE] = "triple", [LM_GIVES_VALUE] = "value", [LM_GIVES_LIST] = "list"};
 static const char *const result_names[] = {[LM_RESULT_SAME] = "same",
                                            [LM_RESULT_SUM] = "sum",
                                            [LM_RESULT_FLOAT] = "float",

@@ -116,6 +116,26 @@ static luma_status read_text(call *c, int p, const luma_arg *a) {
     return LUMA_OK;
 }
 
+/* A text that is no name of a dtype or device. */
+static luma_status read_word(call *c, int p, const luma_arg *a) {
+    const lm_param *param = &c->params[p];
+    char words[128] = "a text";
+    int choice = 0;
+    if (param->type == LM_TYPE_CHOICE) lm_param_choices(param, words, sizeof words);
+    if (a->kind != LUMA_ARG_TEXT || !a->text) return bad(c, p, words, a);
+    if (param->type == LM_TYPE_CHOICE) choice = lm_param_choice(param, a->text);
+    if (param->type == LM_TYPE_PADDING) {
+        if (strcmp(a->text, "same") != 0 && strcmp(a->text, "valid") != 0) choice = -1;
+        memcpy(words, "\"same\" or \"valid\"", sizeof "\"same\" or \"valid\"");
+    }
+    if (choice < 0)
+        return lm_fail(c->S, LUMA_ERR_ARGUMENT, p + 1, "%s: %s expected, got '%.40s'", param->name,
+                       words, a->text);
+    c->args[p].i = choice;
+    c->args[p].text = a->text;
+    return LUMA_OK;
+}
+
 static luma_status read_arg(call *c, int p, const luma_arg *a) {
     lm_arg *out = &c->args[p];
     bool number = a->kind == LUMA_ARG_NUMBER;
@@ -148,6 +168,12 @@ static luma_status read_arg(call *c, int p, const luma_arg *a) {
     case LM_TYPE_LIST:
     case LM_TYPE_SIZES:
         return read_list(c, p, a);
+    case LM_TYPE_PADDING:
+        if (a->kind != LUMA_ARG_TEXT) return read_list(c, p, a);
+        return read_word(c, p, a);
+    case LM_TYPE_CHOICE:
+    case LM_TYPE_TEXT:
+        return read_word(c, p, a);
     case LM_TYPE_DTYPE:
     case LM_TYPE_DEVICE:
         return read_text(c, p, a);
@@ -229,8 +255,8 @@ luma_status luma_call(luma_state *S, const char *name, int room, luma_tensor *ou
     } else if (c.info->gives == LM_GIVES_LIST) {
         LM_TRY(call_list(&c, op, room, outs, &n));
     } else {
-        luma_tensor made[2] = {LUMA_NEW, LUMA_NEW};
-        int most = c.info->gives == LM_GIVES_PAIR ? 2 : 1;
+        luma_tensor made[LM_MAX_OUTS] = {LUMA_NEW, LUMA_NEW, LUMA_NEW};
+        int most = c.info->gives == LM_GIVES_TRIPLE ? 3 : c.info->gives == LM_GIVES_PAIR ? 2 : 1;
         if (room < most) return no_room(&c, most, room);
         if (c.info->gives == LM_GIVES_VALUE && outs[0].storage)
             return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "%s: the result is no tensor", c.info->name);

@@ -1,9 +1,9 @@
 /* dtype.h -- the one list of element types. To add a dtype, add a row.
-** Layer: core; read by kernels (C and CUDA) and bindings. No other include than luma.h. */
+** Layer: core; read by kernels (C and CUDA) and bindings. No other include than luma_base.h. */
 #ifndef lm_dtype_h
 #define lm_dtype_h
 
-#include "luma.h"
+#include "luma_base.h"
 
 /* Structs, so that no arithmetic is done on their bits by accident. */
 typedef struct {

@@ -4,7 +4,7 @@
 #ifndef lm_iter_h
 #define lm_iter_h
 
-#include "op.h"
+#include "row.h"
 #include "state.h"
 
 #define LM_ITER_MAX 6 /* operands */

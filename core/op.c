@@ -1,6 +1,7 @@
 /* op.c -- the registry made of ops.def, signatures, and the call by name. Layer: core. */
 #include "op.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "create.h"
@@ -62,14 +63,18 @@ const lm_op_info lm_ops[LM_NOPS] = {
 static const struct {
     const char *name;
     lm_type type;
-} types[] = {{"operand", LM_TYPE_OPERAND},   {"index", LM_TYPE_INDEX}, {"mask", LM_TYPE_MASK},
-             {"tensors", LM_TYPE_TENSORS},   {"dim", LM_TYPE_DIM},     {"newdim", LM_TYPE_NEWDIM},
-             {"dims", LM_TYPE_DIMS},         {"int", LM_TYPE_INT},     {"number", LM_TYPE_NUMBER},
-             {"position", LM_TYPE_POSITION}, {"bool", LM_TYPE_BOOL},   {"shape", LM_TYPE_SHAPE},
-             {"list", LM_TYPE_LIST},         {"sizes", LM_TYPE_SIZES}, {"dtype", LM_TYPE_DTYPE},
-             {"device", LM_TYPE_DEVICE}};
+} types[] = {
+    {"operand", LM_TYPE_OPERAND},   {"index", LM_TYPE_INDEX}, {"mask", LM_TYPE_MASK},
+    {"tensors", LM_TYPE_TENSORS},   {"dim", LM_TYPE_DIM},     {"newdim", LM_TYPE_NEWDIM},
+    {"dims", LM_TYPE_DIMS},         {"int", LM_TYPE_INT},     {"number", LM_TYPE_NUMBER},
+    {"position", LM_TYPE_POSITION}, {"bool", LM_TYPE_BOOL},   {"shape", LM_TYPE_SHAPE},
+    {"list", LM_TYPE_LIST},         {"sizes", LM_TYPE_SIZES}, {"dtype", LM_TYPE_DTYPE},
+    {"device", LM_TYPE_DEVICE},     {"text", LM_TYPE_TEXT},   {"padding", LM_TYPE_PADDING}};
+
+#define TYPE_ENDS "?,} "
 
 static lm_type type_named(const char *name, size_t length) {
+    if (memchr(name, '|', length)) return LM_TYPE_CHOICE;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0)
             return types[i].type;
@@ -92,8 +97,9 @@ int lm_signature_parse(const char *s, lm_param *params) {
         memcpy(p->name, s, length < sizeof p->name ? length : sizeof p->name - 1);
         s += length;
         if (*s == ':') {
-            length = strcspn(++s, "?,} ");
+            length = strcspn(++s, TYPE_ENDS);
             p->type = type_named(s, length);
+            p->choices = s;
             s += length;
         }
         p->option = option;
@@ -101,6 +107,33 @@ int lm_signature_parse(const char *s, lm_param *params) {
         if (*s == '?') s++;
     }
     return n;
+}
+
+int lm_param_choice(const lm_param *p, const char *word) {
+    const char *s = p->choices;
+    for (int i = 0;; i++) {
+        size_t length = strcspn(s, "|" TYPE_ENDS);
+        if (strlen(word) == length && memcmp(s, word, length) == 0) return i;
+        if (s[length] != '|') return -1;
+        s += length + 1;
+    }
+}
+
+const char *lm_param_choices(const lm_param *p, char *buffer, size_t size) {
+    const char *s = p->choices;
+    size_t n = 0;
+    for (bool first = true;; first = false) {
+        size_t length = strcspn(s, "|" TYPE_ENDS);
+        bool last = s[length] != '|';
+        int wrote = snprintf(buffer + n, size - n, "%s\"%.*s\"",
+                             first  ? ""
+                             : last ? " or "
+                                    : ", ",
+                             (int)length, s);
+        n += wrote > 0 ? (size_t)wrote : 0;
+        if (last || n >= size) return buffer;
+        s += length + 1;
+    }
 }
 
 /* ---- calls ---- */
@@ -194,8 +227,8 @@ static int split_args(lm_op op, const lm_arg *args, const luma_tensor *ins[3],
     return nin;
 }
 
-luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[2], int *nouts, bool *value,
-                       const lm_arg *args) {
+luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[LM_MAX_OUTS], int *nouts,
+                       bool *value, const lm_arg *args) {
     const luma_tensor *ins[3];
     luma_scalar params[2];
     *nouts = 1;
@@ -217,6 +250,8 @@ luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[2], int *nouts,
         luma_status status = calls[op](S, outs, NULL, value, args);
         if (lm_ops[op].gives == LM_GIVES_VALUE) *nouts = 0;
         if (lm_ops[op].gives == LM_GIVES_PAIR) *nouts = outs[1].storage ? 2 : 1;
+        if (lm_ops[op].gives == LM_GIVES_TRIPLE)
+            *nouts = outs[2].storage ? 3 : outs[1].storage ? 2 : 1;
         return status;
     }
     }

@@ -3,24 +3,19 @@
 #ifndef lm_op_h
 #define lm_op_h
 
-#include "dtype.h"
+#include "luma.h"
 
-typedef enum {
-#define LM_ENUM_ROW(name, ...) LM_OP_##name,
-#define UNARY LM_ENUM_ROW
-#define UNARY_P LM_ENUM_ROW
-#define TEST LM_ENUM_ROW
-#define BINARY LM_ENUM_ROW
-#define COMPARE LM_ENUM_ROW
-#define TERNARY LM_ENUM_ROW
-#define REDUCE LM_ENUM_ROW
+#include "dtype.h"
+#include "row.h"
+
+enum {
+    LM_OP_BEFORE_MORE = LM_NROWS - 1,
 #define OP LM_ENUM_ROW
 #define VIEW LM_ENUM_ROW
 #define MAKE LM_ENUM_ROW
 #include "ops.def"
-#undef LM_ENUM_ROW
     LM_NOPS
-} lm_op;
+};
 
 typedef enum {
     LM_ROW_UNARY,
@@ -48,6 +43,7 @@ typedef enum {
     LM_GIVES_TENSOR, /* one tensor */
     LM_GIVES_TWIN,   /* one tensor of the first one's shape and dtype: has an in-place form */
     LM_GIVES_PAIR,   /* values and positions (the second may stay empty) */
+    LM_GIVES_TRIPLE, /* up to three; those that were not asked for stay empty */
     LM_GIVES_VALUE,  /* a boolean */
     LM_GIVES_LIST    /* a list of tensors */
 } lm_gives;
@@ -94,6 +90,9 @@ luma_status lm_guard_fail(luma_state *S, lm_op op, lm_guard guard, int ndim, con
 **   int number bool   one value; number keeps its kind (luma_scalar)
 **   shape      a list, or in Lua all remaining arguments; list: a list of integers
 **   sizes      an integer or a list of integers
+**   padding    sizes, or "same" or "valid"
+**   a|b|c      one of these words; the first when it is absent
+**   text       any text
 **   ?          may be absent */
 typedef enum {
     LM_TYPE_TENSOR,
@@ -111,13 +110,18 @@ typedef enum {
     LM_TYPE_SHAPE,
     LM_TYPE_LIST,
     LM_TYPE_SIZES,
+    LM_TYPE_PADDING,
+    LM_TYPE_CHOICE,
+    LM_TYPE_TEXT,
     LM_TYPE_DTYPE, /* of MAKE rows, for luma_call only */
     LM_TYPE_DEVICE /* likewise */
 } lm_type;
 
-#define LM_MAX_PARAMS 6
+#define LM_MAX_PARAMS 12
+#define LM_MAX_OUTS 3
 typedef struct {
-    char name[16];
+    char name[24];
+    const char *choices; /* CHOICE: where its words begin in the signature */
     lm_type type;
     bool optional; /* '?' or an option */
     bool option;   /* stands in the options table */
@@ -125,6 +129,10 @@ typedef struct {
 
 /* Parses a signature into at most LM_MAX_PARAMS parameters; returns their number. */
 int lm_signature_parse(const char *signature, lm_param *params);
+/* The place of a word among those of a CHOICE, from 0; -1: it is none of them. */
+int lm_param_choice(const lm_param *p, const char *word);
+/* Writes them as "a", "b" or "c". */
+const char *lm_param_choices(const lm_param *p, char *buffer, size_t size);
 
 /* One argument of lm_op_call, read by the parameter's type. All memory is the caller's. */
 typedef struct {
@@ -132,19 +140,20 @@ typedef struct {
     int n;                      /* of list or tensors */
     const luma_tensor *tensor;  /* TENSOR, OPERAND (also weak numbers), INDEX, MASK */
     const luma_tensor *tensors; /* TENSORS */
-    int64_t i;                  /* DIM, NEWDIM, POSITION (0-based), INT, BOOL */
+    int64_t i;                  /* DIM, NEWDIM, POSITION, CHOICE (0-based), INT, BOOL */
     luma_scalar number;         /* NUMBER */
-    const int64_t *list;        /* DIMS, SHAPE, LIST, SIZES */
-    const char *text;           /* DEVICE; the dtype is i */
+    const int64_t *list;        /* DIMS, SHAPE, LIST, SIZES, PADDING */
+    const char *text;           /* TEXT, DEVICE, PADDING that is a word; the dtype is i */
 } lm_arg;
 
 /* The signature by which C calls a row: its own, but for MAKE rows; "" where C does not. */
 const char *lm_op_parameters(lm_op op);
 
-/* Runs a row of any kind but lists. MAKE rows: with the arguments of lm_op_parameters. outs: two places, each LUMA_NEW or a tensor to fill;
-** *nouts says how many were made. VALUE rows set *value and make none. */
-luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[2], int *nouts, bool *value,
-                       const lm_arg *args);
+/* Runs a row of any kind but lists. MAKE rows: with the arguments of lm_op_parameters. outs: LM_MAX_OUTS
+** places, each LUMA_NEW or a tensor to fill; *nouts says how many were made, or with those of a TRIPLE
+** row that stay empty before the last. VALUE rows set *value and make none. */
+luma_status lm_op_call(luma_state *S, lm_op op, luma_tensor outs[LM_MAX_OUTS], int *nouts,
+                       bool *value, const lm_arg *args);
 /* Runs a row that gives LM_GIVES_LIST; release with luma_close_list. */
 luma_status lm_op_call_list(luma_state *S, lm_op op, luma_list *list, const lm_arg *args);
 /* The in-place form: writes into self, which is args[0] too; its dtype and shape stay. */

@@ -4,6 +4,7 @@
 #define lm_tensor_h
 
 #include "device.h"
+#include "op.h"
 
 static inline lm_device *lm_device_of(const luma_tensor *x) {
     return x->storage->device;

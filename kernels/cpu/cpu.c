@@ -1,6 +1,7 @@
 /* cpu.c -- the CPU device: the table of its functions, memory, single elements.
 ** Layer: kernels/cpu. */
 #include "cpu.h"
+#include "op.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -89,7 +90,7 @@ static bool supports(lm_device *d, lm_op op, luma_dtype dtype) {
 }
 
 static lm_map_fn *kernel(lm_op op, luma_dtype dtype) {
-    return lm_level_now()->elementwise->map[op][dtype];
+    return op < LM_NROWS ? lm_level_now()->elementwise->map[op][dtype] : NULL;
 }
 
 /* A slot that is not named here is NULL: unsupported. */

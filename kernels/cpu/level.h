@@ -13,7 +13,7 @@
 /* cpu/level/elementwise.c: NULL where the row has no kernel for the dtype. Only compute dtypes.
 ** guard: of integer dtypes, [0] looks for zeros and [1] for negative elements of operand 1. */
 typedef struct {
-    lm_map_fn *map[LM_NOPS][LUMA_NDTYPES];
+    lm_map_fn *map[LM_NROWS][LUMA_NDTYPES];
     lm_map_fn *guard[LUMA_NDTYPES][2];
 } lm_elementwise_kernels;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "op.h"
 
 /* Rough work beyond memory traffic, in bytes of it. */
 #define HARD_FUNCTION 32 /* rows whose result is not correctly rounded: exp, log, pow, ... */

@@ -5,6 +5,7 @@
 
 #include "fold.h"
 #include "keys.h"
+#include "op.h"
 #include "pool.h"
 #include "scan.h"
 

@@ -12,7 +12,7 @@ enum { LM_DTYPES(ID, _) };
 #undef ID
 
 /* [op][storage dtype]: the number of the kernel plus one; 0: none. */
-static const uint16_t rows[LM_NOPS][LUMA_NDTYPES] = {
+static const uint16_t rows[LM_NROWS][LUMA_NDTYPES] = {
 #define KERNEL(module, name, args)
 #define LM_ROW(name, d) ROW(name, d)
 #define ROW(name, d) [LM_OP_##name][lm_id_##d] = LM_K_##name##_##d + 1,
@@ -23,7 +23,7 @@ static const uint16_t rows[LM_NOPS][LUMA_NDTYPES] = {
 };
 
 bool lm_cuda_has_row(lm_op op, luma_dtype dtype) {
-    return rows[op][dtype] != 0;
+    return op < LM_NROWS && rows[op][dtype] != 0;
 }
 
 /* ---- dtypes ---- */

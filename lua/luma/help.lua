@@ -148,7 +148,7 @@ local function signature_text(row)
     local positional, options = row.signature:match("^([^{]*),?%s*{(.*)}$")
     positional = positional or row.signature
     local text = ""
-    for name, optional in positional:gmatch("([%w_]+):?[%w_]*(%??)") do
+    for name, optional in positional:gmatch("([%w_]+):?[%w_|]*(%??)") do
         if text == "" then
             text = name
         elseif optional == "?" then
@@ -159,10 +159,19 @@ local function signature_text(row)
     end
     if options then
         local names = {}
-        for name in options:gmatch("([%w_]+):[%w_]+") do names[#names + 1] = name .. " =" end
+        for name in options:gmatch("([%w_]+):?[%w_|]*") do names[#names + 1] = name .. " =" end
         text = text .. " [, {" .. table.concat(names, ", ") .. "}]"
     end
     return text
+end
+
+-- 'mode: "constant", "reflect"' of each parameter that is one of several words, the usual one first.
+local function choices(row)
+    local lines = {}
+    for name, words in row.signature:gmatch("([%w_]+):([%w_]+|[%w_|]+)") do
+        lines[#lines + 1] = ("    %s: \"%s\""):format(name, words:gsub("|", '", "'))
+    end
+    return lines
 end
 
 -- ---- which dtypes have kernels ----
@@ -264,6 +273,7 @@ end
 local function row_text(row)
     local lines = {("luma.%s(%s)"):format(row.name, signature_text(row)), "    " .. row.doc}
     if row.formula ~= "" then lines[#lines + 1] = "    formula: " .. row.formula end
+    table.move(choices(row), 1, 9, #lines + 1, lines)
     if TAKES[row.takes] then lines[#lines + 1] = "    takes: " .. TAKES[row.takes] end
     if row.row ~= "make" then
         local forms = ("x:%s(...)"):format(row.name)

@@ -1,7 +1,15 @@
-# Writes the luma.h that is installed: core/luma.h with a prototype and a sentence for every row of
-# ops.def where the source includes it.
+# Writes the luma.h that is installed: core/luma.h with luma_base.h and luma_ops.h in it, and a
+# prototype and a sentence for every row of ops.def where the source includes it.
 # cmake -DCORE=core -DOUTPUT=luma.h -P header.cmake
 file(READ ${CORE}/luma.h header)
+# What core/luma.h includes, without its first comment and its include guard.
+foreach(part base ops)
+  file(READ ${CORE}/luma_${part}.h inside)
+  string(REGEX REPLACE "^/\\*[^*]*(\\*[^*/][^*]*|\\*\\*[^/][^*]*)*\\*/\n+" "" inside "${inside}")
+  string(REGEX REPLACE "^#ifndef luma_base_h\n#define luma_base_h\n+" "" inside "${inside}")
+  string(REGEX REPLACE "\n#endif\n$" "" inside "${inside}")
+  string(REPLACE "#include \"luma_${part}.h\"\n" "${inside}\n" header "${header}")
+endforeach()
 file(READ ${CORE}/ops.def rows)
 # Lists of CMake treat these in ways of their own.
 string(REPLACE "[" "@OPEN@" rows "${rows}")

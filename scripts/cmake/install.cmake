@@ -11,7 +11,7 @@ add_custom_command(
   OUTPUT ${generated}/luma.h
   COMMAND ${CMAKE_COMMAND} -DCORE=${CMAKE_SOURCE_DIR}/core -DOUTPUT=${generated}/luma.h
           -P ${CMAKE_SOURCE_DIR}/scripts/cmake/header.cmake
-  DEPENDS core/luma.h core/ops.def scripts/cmake/header.cmake
+  DEPENDS core/luma.h core/luma_base.h core/luma_ops.h core/ops.def scripts/cmake/header.cmake
   VERBATIM)
 add_custom_target(luma_header ALL DEPENDS ${generated}/luma.h)
 install(FILES ${generated}/luma.h bindings/luma_lua.h DESTINATION ${headers})

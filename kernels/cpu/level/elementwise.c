@@ -42,6 +42,7 @@ const lm_elementwise_kernels LM_TABLE(elementwise) = {
 #define BINARY ROW
 #define COMPARE ROW
 #define TERNARY ROW
+#define LM_ROWS_ALONE
 #include "ops.def"
         },
     .guard = {LM_INTS(GUARD, _)},

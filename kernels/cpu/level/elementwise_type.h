@@ -232,6 +232,7 @@ LM_FN void LM_NAME(unary_row)(lm_op op, int64_t n, char *const *p, const int64_t
             LM_NAME(ternary)                                                                       \
             (n, p, s, params->stream, SCALAR(name));                                               \
         })
+#define LM_ROWS_ALONE
 #include "ops.def"
 
 #undef SCALAR

@@ -158,6 +158,8 @@ local MAKE = {
   end,
   sizes = function() return chance(0.5) and random(0, 4) or list_of(function() return random(0, 4) end, 0,
     4) end,
+  padding = function() return pick {"same", "valid", "other", 1, 0, -1, {1, 2}, {0, 1, 1, 0}} end,
+  text = function() return pick {"ij,jk->ik", "ii", "...i->...", "a->", "x", ""} end,
   tensors = function()
     local x = tensor()
     return list_of(function() return chance(0.8) and luma.zeros_like(x) or tensor() end, 0, 4)
@@ -169,7 +171,7 @@ local function parameters(signature)
   local list, braces = {}, false
   for word in signature:gmatch("[^%s,]+") do
     if word:find("^{") then braces = true end
-    local name, kind = word:gsub("[{}]", ""):match("^([%w_.]+)%??:?([%w_]*)")
+    local name, kind = word:gsub("[{}]", ""):match("^([%w_.]+)%??:?([%w_|]*)")
     if name then
       list[#list + 1] = {name = name, kind = kind ~= "" and kind or "tensor",
         optional = word:find("%?") ~= nil,
@@ -179,10 +181,19 @@ local function parameters(signature)
   return list
 end
 
+-- "mean|sum|none": makes one of the words, seldom another.
+local function word_of(kind)
+  local words = {"rubbish"}
+  for word in kind:gmatch("[^|]+") do
+    for _ = 1, 4 do words[#words + 1] = word end
+  end
+  return function() return pick(words) end
+end
+
 local function arguments(row)
   local args, n, x, named = {}, 0, nil, nil
   for _, p in ipairs(parameters(row.signature)) do
-    local make = MAKE[p.kind] or anything
+    local make = MAKE[p.kind] or p.kind:find("|") and word_of(p.kind) or anything
     if not x and p.kind ~= "tensors" and p.kind ~= "tensor" and p.kind ~= "operand" and p.kind ~= "mask" then
       x = tensor() end
     local v

@@ -1,0 +1,155 @@
+/* luma_ops.h -- the operations of the public C API; part of luma.h, which includes it where its
+** conventions and types are known. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- operations: the rows of ops.def -------------------------------------------------------- */
+
+/* Elementwise and reductions; shapes broadcast, dtypes promote. What each computes: ops.def.
+** Reductions: n dims (0: all), keepdim leaves them with size 1. */
+#define LUMA_ROW1(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x);
+#define LUMA_ROW2(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     const luma_tensor *y);
+#define UNARY LUMA_ROW1
+#define TEST LUMA_ROW1
+#define BINARY LUMA_ROW2
+#define COMPARE LUMA_ROW2
+#define UNARY_P(name, ...)                                                                         \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     luma_scalar p, luma_scalar q);
+#define TERNARY(name, ...)                                                                         \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     const luma_tensor *y, const luma_tensor *z);
+#define REDUCE(name, ...)                                                                          \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x, int n, \
+                                     const int64_t *dims, bool keepdim);
+#include "ops.def"
+#undef LUMA_ROW1
+#undef LUMA_ROW2
+
+/* var and std with a correction other than 1. */
+LUMA_API luma_status luma_var_correction(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                         int n, const int64_t *dims, bool keepdim,
+                                         double correction);
+LUMA_API luma_status luma_std_correction(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                         int n, const int64_t *dims, bool keepdim,
+                                         double correction);
+
+/* Views: *out shares x's storage. */
+#define LUMA_VIEW(name, ...)                                                                       \
+    LUMA_API luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x,        \
+                                     __VA_ARGS__)
+LUMA_VIEW(view, int ndim, const int64_t *shape);
+LUMA_VIEW(squeeze, int n, const int64_t *dims); /* n = 0: every dim of size 1 */
+LUMA_VIEW(unsqueeze, int64_t dim);
+LUMA_VIEW(transpose, int64_t dim1, int64_t dim2);
+LUMA_API luma_status luma_t(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_VIEW(permute, int n, const int64_t *dims);
+LUMA_VIEW(movedim, int n, const int64_t *source, int m, const int64_t *destination);
+LUMA_VIEW(select, int64_t dim, int64_t index);
+LUMA_VIEW(narrow, int64_t dim, int64_t start, int64_t length);
+/* first, first + step, ... `length` elements. */
+LUMA_VIEW(slice, int64_t dim, int64_t first, int64_t length, int64_t step);
+LUMA_VIEW(expand, int ndim, const int64_t *shape);
+LUMA_VIEW(diagonal, int64_t offset, int64_t dim1, int64_t dim2);
+LUMA_VIEW(unfold, int64_t dim, int64_t size, int64_t step);
+LUMA_VIEW(flip, int n, const int64_t *dims);
+LUMA_VIEW(as_strided, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset);
+LUMA_VIEW(unflatten, int64_t dim, int n, const int64_t *shape);
+LUMA_API luma_status luma_detach(luma_state *S, luma_tensor *out, const luma_tensor *x);
+/* Lists: luma_close_list releases. */
+typedef struct luma_list {
+    int n;
+    luma_tensor *items;
+} luma_list;
+LUMA_API void luma_close_list(luma_state *S, luma_list *list);
+LUMA_API luma_status luma_split(luma_state *S, luma_list *out, const luma_tensor *x, int n,
+                                const int64_t *sizes, int64_t dim);
+LUMA_API luma_status luma_chunk(luma_state *S, luma_list *out, const luma_tensor *x, int64_t n,
+                                int64_t dim);
+LUMA_API luma_status luma_unbind(luma_state *S, luma_list *out, const luma_tensor *x, int64_t dim);
+/* n vectors of sizes n1, n2, ... as n views of shape (n1, n2, ...); xy: (n2, n1, ...). */
+LUMA_API luma_status luma_meshgrid(luma_state *S, luma_list *out, int n, const luma_tensor *xs,
+                                   bool xy);
+
+/* Copies and joins. reshape, flatten, contiguous share where they can. */
+LUMA_VIEW(reshape, int ndim, const int64_t *shape); /* one size may be -1 */
+LUMA_VIEW(flatten, int64_t first, int64_t last);
+LUMA_API luma_status luma_contiguous(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_API luma_status luma_force_contiguous(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_API luma_status luma_clone(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_API luma_status luma_cat(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
+                              int64_t dim);
+LUMA_API luma_status luma_stack(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
+                                int64_t dim);
+LUMA_VIEW(tile, int n, const int64_t *reps);
+/* Elements on and below (above) a diagonal, 0 elsewhere; diag: a vector as a diagonal, or that of a
+** matrix. diagonal 0 is the main one, 1 the one above it. */
+LUMA_VIEW(tril, int64_t diagonal);
+LUMA_VIEW(triu, int64_t diagonal);
+LUMA_VIEW(diag, int64_t diagonal);
+LUMA_VIEW(roll, int n, const int64_t *shifts, int m, const int64_t *dims);
+LUMA_VIEW(pad, int n, const int64_t *widths, luma_scalar value);
+LUMA_VIEW(masked_fill, const luma_tensor *mask, const luma_tensor *value);
+/* x with src written along dim from start; src broadcasts to what it covers. */
+LUMA_VIEW(slice_set, const luma_tensor *src, int64_t dim, int64_t start);
+LUMA_VIEW(to_dtype, luma_dtype dtype);    /* shares when x has it */
+LUMA_VIEW(to_device, const char *device); /* shares when x is there; NULL: the default one */
+/* dst[...] = src, broadcast and cast; dst[...] = value. */
+LUMA_API luma_status luma_copy(luma_state *S, luma_tensor *dst, const luma_tensor *src);
+LUMA_API luma_status luma_fill(luma_state *S, luma_tensor *dst, luma_scalar value);
+
+/* Indexing. Index tensors: any integer dtype, values counted from the state's index base. */
+LUMA_VIEW(index_select, int64_t dim, const luma_tensor *index);
+LUMA_VIEW(gather, int64_t dim, const luma_tensor *index);
+LUMA_VIEW(take, const luma_tensor *index);
+LUMA_VIEW(masked_select, const luma_tensor *mask);
+LUMA_API luma_status luma_nonzero(luma_state *S, luma_tensor *out, const luma_tensor *x);
+LUMA_VIEW(scatter, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+LUMA_VIEW(scatter_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+LUMA_VIEW(index_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+LUMA_VIEW(index_copy, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+/* x[index[0], index[1], ...]: one entry for each of the first n dims, NULL for the whole dim. The
+** index tensors broadcast together; their dims stand where the indexed dims were when those are side
+** by side, else in front. get copies; put writes values (broadcast, cast, or a number) into x, the
+** last of duplicates wins. A mask is given by the columns of its luma_nonzero. */
+LUMA_API luma_status luma_index_get(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                                    const luma_tensor *const *index);
+LUMA_API luma_status luma_index_put(luma_state *S, luma_tensor *x, int n,
+                                    const luma_tensor *const *index, const luma_tensor *values);
+
+/* Order, scans. Pairs write outs[0] values, outs[1] positions. */
+LUMA_API luma_status luma_max(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim,
+                              bool keepdim, const luma_tensor *x);
+LUMA_API luma_status luma_min(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim,
+                              bool keepdim, const luma_tensor *x);
+LUMA_API luma_status luma_sort(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                               int64_t dim, bool descending);
+LUMA_VIEW(argsort, int64_t dim, bool descending);
+LUMA_API luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t k,
+                               int64_t dim, bool largest);
+LUMA_VIEW(cumsum, int64_t dim);
+LUMA_VIEW(softmax, int64_t dim);
+LUMA_VIEW(log_softmax, int64_t dim);
+
+/* Matrix products: a (..., m, k), b (..., k, n) to (..., m, n). */
+LUMA_VIEW(matmul, const luma_tensor *b);
+LUMA_VIEW(mm, const luma_tensor *b);
+LUMA_VIEW(bmm, const luma_tensor *b);
+LUMA_VIEW(mv, const luma_tensor *v);
+LUMA_VIEW(dot, const luma_tensor *w);
+
+/* Values on the host. */
+LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x,
+                                const luma_tensor *y);
+LUMA_API luma_status luma_allclose(luma_state *S, bool *value, const luma_tensor *x,
+                                   const luma_tensor *y, double rtol, double atol, bool equal_nan);
+LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar *value);
+
+#ifdef __cplusplus
+}
+#endif
