@@ -1,5 +1,9 @@
 /* luma_ops.h -- the operations of the public C API; part of luma.h, which includes it where its
 ** conventions and types are known. */
+#ifndef luma_ops_h
+#define luma_ops_h
+
+#include "luma_base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -152,4 +156,6 @@ LUMA_API luma_status luma_item(luma_state *S, const luma_tensor *x, luma_scalar 
 
 #ifdef __cplusplus
 }
+#endif
+
 #endif
