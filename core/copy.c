@@ -293,6 +293,20 @@ luma_status lm_cast(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_
     return copy_out(S, out, x, dtype);
 }
 
+luma_status lm_meet(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype) {
+    if (!lm_meets_rounded(x, dtype)) {
+        luma_share(out, x);
+        return LUMA_OK;
+    }
+    luma_tensor once = *x;
+    for (int d = 0; d < x->layout.ndim; d++) {
+        if (x->layout.stride[d] == 0 && x->layout.shape[d] > 1) once.layout.shape[d] = 1;
+    }
+    LM_TRY(duplicate(S, out, &once, dtype));
+    out->layout = lm_layout_expand(&out->layout, x->layout.ndim, x->layout.shape);
+    return LUMA_OK;
+}
+
 luma_status luma_to_dtype(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype) {
     LM_TRY(lm_tensor_live(S, 1, x));
     if ((unsigned)dtype >= LUMA_NDTYPES) {

@@ -294,8 +294,8 @@ static luma_status set_value(luma_state *S, lm_map *m, int k, const luma_tensor 
     return encode(S, v, dtype, kernel, k, is_shift(p->op) && k == 2, &o->value);
 }
 
-static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
-                       const luma_tensor *const *ins, const luma_scalar *params) {
+static luma_status run_met(luma_state *S, const plan *p, const luma_tensor *work,
+                           const luma_tensor *const *ins, const luma_scalar *params) {
     lm_map m;
     m.op = p->op;
     m.compute = (luma_dtype)lm_dtypes[p->dtype].compute;
@@ -319,6 +319,27 @@ static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
     }
     if (lm_ops[p->op].row == LM_ROW_UNARY_P) LM_TRY(set_params(S, p, params, &m.params));
     return LM_SLOT(S, p->device, map, lm_ops[p->op].name, p->dtype, &m);
+}
+
+static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
+                       const luma_tensor *const *ins, const luma_scalar *params) {
+    luma_tensor rounded[LM_ITER_MAX] = {LUMA_NEW};
+    const luma_tensor *met[LM_ITER_MAX];
+    luma_status status = LUMA_OK;
+    bool any = false;
+    for (int i = 0; i < p->nin; i++)
+        any = any || lm_meets_rounded(ins[i], p->dtype);
+    if (!any) return run_met(S, p, work, ins, params);
+    for (int i = 0; i < p->nin && status == LUMA_OK; i++) {
+        met[i] = ins[i];
+        if (!lm_meets_rounded(ins[i], p->dtype)) continue;
+        status = lm_meet(S, &rounded[i], ins[i], p->dtype);
+        met[i] = &rounded[i];
+    }
+    if (status == LUMA_OK) status = run_met(S, p, work, met, params);
+    for (int i = 0; i < p->nin; i++)
+        luma_release(S, &rounded[i]);
+    return status;
 }
 
 static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out, int nin,

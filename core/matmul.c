@@ -87,12 +87,18 @@ luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
     const int ndim = visible_shape(&p, shape);
     LM_TRY(lm_result_open(S, &r, out, p.device, p.dtype, ndim, shape, (const luma_tensor *[]){a, b},
                           2, 0));
-    luma_tensor c = r.work, x = *a, y = *b;
+    luma_tensor c = r.work, x = *a, y = *b, left = LUMA_NEW, right = LUMA_NEW;
     if (p.drop_row) c.layout = lm_layout_insert(&c.layout, p.ndim - 2, 1, 0);
     if (p.drop_column) c.layout = lm_layout_insert(&c.layout, p.ndim - 1, 1, 0);
     x.layout = p.a;
     y.layout = p.b;
-    return lm_result_close(S, &r, LM_SLOT(S, p.device, matmul, "matmul", p.dtype, &c, &x, &y));
+    luma_status status = lm_meet(S, &left, &x, p.dtype);
+    if (status == LUMA_OK) status = lm_meet(S, &right, &y, p.dtype);
+    if (status == LUMA_OK)
+        status = LM_SLOT(S, p.device, matmul, "matmul", p.dtype, &c, &left, &right);
+    luma_release(S, &left);
+    luma_release(S, &right);
+    return lm_result_close(S, &r, status);
 }
 
 /* ---- stricter forms ------------------------------------------------------------------------- */

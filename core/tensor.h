@@ -71,6 +71,14 @@ luma_status lm_fill(luma_state *S, luma_tensor *dst, luma_scalar value);
 luma_status lm_number_check(luma_state *S, int argument, luma_scalar value, luma_dtype dtype);
 /* The result x in dtype: shared when it already has it. (copy.c) */
 luma_status lm_cast(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype);
+/* *out is x as it counts where operands meet in dtype: integers that meet small floats are rounded to
+** those before anything is computed. Else a share of x, for what kernels compute in loses nothing. A
+** dim that x repeats along stays so. (copy.c) */
+luma_status lm_meet(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype);
+/* Whether lm_meet has anything to do. */
+static inline bool lm_meets_rounded(const luma_tensor *x, luma_dtype dtype) {
+    return x->storage && lm_dtypes[dtype].compute != dtype && lm_dtype_is_int(x->dtype);
+}
 /* The one element of a 0-d or one-element tensor on the host. */
 luma_status lm_item(luma_state *S, const luma_tensor *x, luma_scalar *out);
 /* Runs an elementwise row; ins may hold weak numbers. (map.c) */
