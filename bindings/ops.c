@@ -474,6 +474,13 @@ static void check_special(call *c) {
         lm_bad(&c->k, 2, "a dim expected, got a tensor: '%s' takes two tensors",
                c->op == LM_OP_max ? "maximum" : "minimum");
     if (c->op == LM_OP_div) choose_rounding(c);
+    if (c->op == LM_OP_norm && lua_type(L, 2) == LUA_TSTRING) {
+        if (strcmp(lua_tostring(L, 2), "fro") != 0)
+            lm_bad(&c->k, 2, "a number or \"fro\" (2) expected, got '%s'",
+                   lm_brief(L, lua_tostring(L, 2)));
+        lua_pushinteger(L, 2);
+        lua_replace(L, 2);
+    }
 }
 
 /* all and any without dims are booleans. */

@@ -10,11 +10,11 @@
 typedef struct lm_cache lm_cache;
 
 /* A reduction. out has the rank of x with size 1 at the reduced dims (kept); positions likewise for
-** max and min with positions (storage NULL: not wanted). x is any view. */
+** max and min with positions (storage NULL: not wanted); of var and std it is the mean. x is any view. */
 typedef struct {
-    lm_op op;      /* sum prod mean var std amax amin argmax argmin all any logsumexp max min */
-    uint32_t dims; /* bit d: dim d of x is reduced */
-    double correction;
+    lm_op op;          /* a REDUCE row, max or min */
+    uint32_t dims;     /* bit d: dim d of x is reduced */
+    double correction; /* of var and std; of norm its p */
     luma_tensor out, positions, x;
 } lm_reduce;
 

@@ -42,6 +42,20 @@ LUMA_API luma_status luma_var_correction(luma_state *S, luma_tensor *out, const 
 LUMA_API luma_status luma_std_correction(luma_state *S, luma_tensor *out, const luma_tensor *x,
                                          int n, const int64_t *dims, bool keepdim,
                                          double correction);
+/* (sum of |x|^p)^(1 / p) over n dims (0: all), added up in double; p = 0 counts what is not zero, inf
+** and -inf give the greatest and the least |x|. Floats keep their dtype. Of no elements an error
+** where p is negative or inf. luma_norm: p = 2. */
+LUMA_API luma_status luma_norm_p(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                                 const int64_t *dims, bool keepdim, double p);
+/* Two results: outs[0] variance or standard deviation, outs[1] mean; or least and greatest. */
+LUMA_API luma_status luma_var_mean(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int n,
+                                   const int64_t *dims, bool keepdim, double correction);
+LUMA_API luma_status luma_std_mean(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int n,
+                                   const int64_t *dims, bool keepdim, double correction);
+LUMA_API luma_status luma_aminmax(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int n,
+                                  const int64_t *dims, bool keepdim);
+/* Sum of the diagonal of a matrix (m,n). */
+LUMA_API luma_status luma_trace(luma_state *S, luma_tensor *out, const luma_tensor *x);
 
 /* Views: *out shares x's storage. */
 #define LUMA_VIEW(name, ...)                                                                       \

@@ -209,6 +209,8 @@ static luma_status call_reduce(luma_state *S, lm_op op, luma_tensor *out, const 
         return (op == LM_OP_var ? luma_var_correction : luma_std_correction)(S, out, T(0), n, list,
                                                                              BOOL(3), correction);
     }
+    if (op == LM_OP_norm)
+        return luma_norm_p(S, out, T(0), args[2].n, args[2].list, BOOL(3), NUM_OR(1, 2.0));
     return reductions[op](S, out, T(0), n, list, BOOL(2));
 }
 

@@ -1,5 +1,6 @@
 /* reduce.c -- reductions: which dims, which dtype, which errors; then the device's reduce slot.
 ** Layer: core. */
+#include <float.h>
 #include <string.h>
 
 #include "tensor.h"
@@ -17,10 +18,10 @@ static luma_status check_tensor(luma_state *S, const luma_tensor *x) {
     return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "a tensor expected");
 }
 
-static luma_status find_target(luma_state *S, target *t, const luma_tensor *x, int n,
+static luma_status find_target(luma_state *S, target *t, const luma_tensor *x, int argument, int n,
                                const int64_t *dims, bool keepdim) {
     LM_TRY(check_tensor(S, x));
-    LM_TRY(lm_dims_mask(S, 2, n, dims, x->layout.ndim, &t->mask));
+    LM_TRY(lm_dims_mask(S, argument, n, dims, x->layout.ndim, &t->mask));
     t->reduced = t->kept = 1;
     t->ndim = 0;
     for (int d = 0; d < x->layout.ndim; d++) {
@@ -37,9 +38,9 @@ static bool picks(lm_op op) {
            op == LM_OP_max || op == LM_OP_min;
 }
 
-/* A greatest or least element must exist where a result does. */
-static luma_status check_picks(luma_state *S, lm_op op, const luma_tensor *x, const target *t) {
-    if (!picks(op) || t->reduced > 0 || t->kept == 0) return LUMA_OK;
+/* A greatest or least element must exist where a result does, and what has no start. */
+static luma_status check_some(luma_state *S, const luma_tensor *x, const target *t) {
+    if (t->reduced > 0 || t->kept == 0) return LUMA_OK;
     const luma_layout *l = &x->layout;
     lm_text text;
     lm_shape_text(&text, l->ndim, l->shape);
@@ -49,6 +50,10 @@ static luma_status check_picks(luma_state *S, lm_op op, const luma_tensor *x, co
                            (long long)lm_pos(S, d));
     }
     return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements", text.text);
+}
+
+static luma_status check_picks(luma_state *S, lm_op op, const luma_tensor *x, const target *t) {
+    return picks(op) ? check_some(S, x, t) : LUMA_OK;
 }
 
 static luma_dtype result_dtype(const luma_state *S, lm_op op, luma_dtype x) {
@@ -65,6 +70,11 @@ static luma_dtype result_dtype(const luma_state *S, lm_op op, luma_dtype x) {
         break;
     }
     return x;
+}
+
+/* 1 but for the norm, where it is the p. */
+static double usual_correction(lm_op op) {
+    return op == LM_OP_norm ? 2 : 1;
 }
 
 /* The result as the slot wants it: the rank of x, reduced dims with size 1. */
@@ -91,10 +101,11 @@ static luma_status reduce(luma_state *S, lm_op op, luma_tensor *out, const luma_
                           const int64_t *dims, bool keepdim, double correction) {
     target t;
     lm_result r;
-    LM_TRY(find_target(S, &t, x, n, dims, keepdim));
-    if (lm_ops[op].result == LM_RESULT_INDEX && n > 1)
+    LM_TRY(find_target(S, &t, x, op == LM_OP_norm ? 3 : 2, n, dims, keepdim));
+    if (picks(op) && lm_ops[op].result == LM_RESULT_INDEX && n > 1)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "one dim expected, %d given", n);
     LM_TRY(check_picks(S, op, x, &t));
+    if (op == LM_OP_norm && (correction < 0 || correction > DBL_MAX)) LM_TRY(check_some(S, x, &t));
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), result_dtype(S, op, x->dtype), t.ndim,
                           t.shape, &x, 1, 0));
     lm_reduce call = {.op = op, .dims = t.mask, .correction = correction, .x = *x};
@@ -105,7 +116,7 @@ static luma_status reduce(luma_state *S, lm_op op, luma_tensor *out, const luma_
 #define REDUCE(name, ...)                                                                          \
     luma_status luma_##name(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,          \
                             const int64_t *dims, bool keepdim) {                                   \
-        return reduce(S, LM_OP_##name, out, x, n, dims, keepdim, 1.0);                             \
+        return reduce(S, LM_OP_##name, out, x, n, dims, keepdim, usual_correction(LM_OP_##name));  \
     }
 #include "ops.def"
 
@@ -119,28 +130,83 @@ luma_status luma_std_correction(luma_state *S, luma_tensor *out, const luma_tens
     return reduce(S, LM_OP_std, out, x, n, dims, keepdim, correction);
 }
 
-/* Greatest or least along one dim with positions: both results or none. */
-static luma_status pick_pair(luma_state *S, lm_op op, luma_tensor outs[2], int64_t dim,
-                             bool keepdim, const luma_tensor *x) {
-    target t;
-    lm_result values, positions;
+luma_status luma_norm_p(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                        const int64_t *dims, bool keepdim, double p) {
+    if (p != p) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "p is NaN: a number expected");
+    return reduce(S, LM_OP_norm, out, x, n, dims, keepdim, p);
+}
+
+/* ---- two results ----------------------------------------------------------------------------*/
+
+static luma_status call_pair(luma_state *S, lm_op op, lm_reduce *call) {
+    if (op != LM_OP_aminmax) return call_slot(S, call);
+    luma_tensor greatest = call->positions;
+    call->op = LM_OP_amin;
+    call->positions = LUMA_NEW;
+    LM_TRY(call_slot(S, call));
+    call->op = LM_OP_amax;
+    call->out = greatest;
+    return call_slot(S, call);
+}
+
+/* Values and, of dtype `second`, positions, means or greatest values: both results or none. */
+static luma_status pair(luma_state *S, lm_op op, luma_tensor outs[2], const luma_tensor *x,
+                        const target *t, luma_dtype first, luma_dtype second, double correction) {
+    lm_result values, others;
     lm_device *d = lm_device_of(x);
-    LM_TRY(find_target(S, &t, x, 1, &dim, keepdim));
-    LM_TRY(check_picks(S, op, x, &t));
-    LM_TRY(lm_result_open(S, &values, &outs[0], d, x->dtype, t.ndim, t.shape, &x, 1, 0));
+    LM_TRY(lm_result_open(S, &values, &outs[0], d, first, t->ndim, t->shape, &x, 1, 0));
     const luma_tensor *inputs[2] = {x, &values.work};
     luma_status status =
-        lm_result_open(S, &positions, &outs[1], d, LUMA_INT64, t.ndim, t.shape, inputs, 2, 0);
+        lm_result_open(S, &others, &outs[1], d, second, t->ndim, t->shape, inputs, 2, 0);
     if (status != LUMA_OK) return lm_result_close(S, &values, status);
-    lm_reduce call = {.op = op, .dims = t.mask, .x = *x};
-    call.out = kept_view(&values.work, x, &t);
-    call.positions = kept_view(&positions.work, x, &t);
+    lm_reduce call = {.op = op == LM_OP_var_mean   ? LM_OP_var
+                            : op == LM_OP_std_mean ? LM_OP_std
+                                                   : op,
+                      .dims = t->mask,
+                      .correction = correction,
+                      .x = *x};
+    call.out = kept_view(&values.work, x, t);
+    call.positions = kept_view(&others.work, x, t);
     bool fresh = !outs[1].storage;
-    status = lm_result_close(S, &positions, call_slot(S, &call));
+    status = lm_result_close(S, &others, call_pair(S, op, &call));
     bool made = fresh && status == LUMA_OK;
     status = lm_result_close(S, &values, status);
     if (status != LUMA_OK && made) luma_release(S, &outs[1]);
     return status;
+}
+
+static luma_status pick_pair(luma_state *S, lm_op op, luma_tensor outs[2], int64_t dim,
+                             bool keepdim, const luma_tensor *x) {
+    target t;
+    LM_TRY(find_target(S, &t, x, 2, 1, &dim, keepdim));
+    LM_TRY(check_picks(S, op, x, &t));
+    return pair(S, op, outs, x, &t, x->dtype, LUMA_INT64, 0);
+}
+
+luma_status luma_aminmax(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int n,
+                         const int64_t *dims, bool keepdim) {
+    target t;
+    LM_TRY(find_target(S, &t, x, 2, n, dims, keepdim));
+    LM_TRY(check_picks(S, LM_OP_amax, x, &t));
+    return pair(S, LM_OP_aminmax, outs, x, &t, x->dtype, x->dtype, 0);
+}
+
+static luma_status with_mean(luma_state *S, lm_op op, luma_tensor outs[2], const luma_tensor *x,
+                             int n, const int64_t *dims, bool keepdim, double correction) {
+    target t;
+    LM_TRY(find_target(S, &t, x, 2, n, dims, keepdim));
+    luma_dtype dtype = result_dtype(S, LM_OP_var, x->dtype);
+    return pair(S, op, outs, x, &t, dtype, dtype, correction);
+}
+
+luma_status luma_var_mean(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int n,
+                          const int64_t *dims, bool keepdim, double correction) {
+    return with_mean(S, LM_OP_var_mean, outs, x, n, dims, keepdim, correction);
+}
+
+luma_status luma_std_mean(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int n,
+                          const int64_t *dims, bool keepdim, double correction) {
+    return with_mean(S, LM_OP_std_mean, outs, x, n, dims, keepdim, correction);
 }
 
 luma_status luma_max(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim, bool keepdim,
@@ -155,4 +221,19 @@ luma_status luma_min(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t d
     LM_TRY(check_tensor(S, x));
     if (has_dim) return pick_pair(S, LM_OP_min, outs, dim, keepdim, x);
     return reduce(S, LM_OP_amin, &outs[0], x, 0, NULL, keepdim, 1.0);
+}
+
+/* ---- trace ----------------------------------------------------------------------------------*/
+
+luma_status luma_trace(luma_state *S, luma_tensor *out, const luma_tensor *x) {
+    luma_tensor diagonal = LUMA_NEW;
+    lm_text text;
+    LM_TRY(check_tensor(S, x));
+    if (x->layout.ndim != 2)
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: a matrix (2 dims) expected",
+                       lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+    LM_TRY(luma_diagonal(S, &diagonal, x, 0, 0, 1));
+    luma_status status = luma_sum(S, out, &diagonal, 0, NULL, false);
+    luma_release(S, &diagonal);
+    return status;
 }

@@ -14,7 +14,8 @@ if not D then
 end
 
 local rows = {"sum", "prod", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "all", "any",
-              "logsumexp", "max", "min"}
+              "logsumexp", "max", "min", "count_nonzero", "nansum", "nanmean", "norm", "var_mean", "std_mean",
+              "aminmax"}
 local scans = {"cumsum", "softmax", "log_softmax"}
 
 local function is_real(dtype) return oracle.dtypes[dtype].kind == "float" end
@@ -66,15 +67,21 @@ local function reduce(place, name, x, y, dim)
   local along = dim > 0 and dim or {}
   if dim == 0 and (name == "max" or name == "min") then return end
   if dim == 0 and name:find "^arg" then along = nil end
+  place = place .. ", dim " .. dim
+  if name == "norm" then
+    for _, p in ipairs {0, 1, 2, 2.5, -1, huge, -huge} do
+      compare(place .. ", p " .. p, name, x:norm(p, along), y:norm(p, along))
+    end
+    return
+  end
   local want, at = x[name](x, along)
   local got, places = y[name](y, along)
-  place = place .. ", dim " .. dim
   if type(want) == "boolean" then
     assert.equal(want, got, place)
     return
   end
   compare(place, name, want, got)
-  if at and type(at) ~= "number" then compare(place, "positions of " .. name, at, places) end
+  if at and type(at) ~= "number" then compare(place, "the second of " .. name, at, places) end
 end
 
 local function in_views(shape, dtype, f)

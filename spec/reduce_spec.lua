@@ -11,7 +11,7 @@ local program = require "program"
 
 local nan, huge = 0 / 0, math.huge
 local rows = {"sum", "prod", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "all", "any",
-              "logsumexp"}
+              "logsumexp", "count_nonzero", "nansum", "nanmean", "norm"}
 local lengths = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025}
 
 local function is_real(dtype) return oracle.dtypes[dtype].kind == "float" end
@@ -68,8 +68,9 @@ end
 -- Bounds on the error of a float result: ulps of the result, and a share of the magnitudes summed.
 local function tolerance(name, dtype, list)
   local share = dtype == "float64" and 2.0 ^ -48 or 2.0 ^ -40
-  if name == "sum" or name == "cumsum" then return 0.51, share * reference.magnitude(list) end
-  if name == "mean" then return 0.51, share * reference.magnitude(list) / #list end
+  if name:find("sum$") and name ~= "logsumexp" then return 0.51, share * reference.magnitude(list) end
+  if name == "norm" then return dtype == "float64" and 2 or 0.51, 0 end
+  if name:find("mean") then return 0.51, share * reference.magnitude(list) / #list end
   if name == "prod" then return dtype == "float64" and #list or 0.51, 0 end
   if name == "var" or name == "std" then return 0.51, share * 4 * reference.magnitude(list) end
   return 3, dtype == "float64" and 1e-14 or 2e-6 -- logsumexp: an absolute error of its exponents
@@ -150,7 +151,13 @@ local function reduce_all(values, shape, dims, dtype)
   end
   each_view(values, shape, dtype, function(x, layout)
     for name, want in pairs(wanted) do
-      local y = x[name](x, name:find("^arg") and list[1] or list, {keepdim = keep})
+      local along = name:find("^arg") and list[1] or list
+      local y
+      if name == "norm" then
+        y = x:norm(2, along, {keepdim = keep})
+      else
+        y = x[name](x, along, {keepdim = keep})
+      end
       local result = reference.result_dtype(name, dtype)
       assert.equal(result, y.dtype)
       assert.same(reference.reduced_shape(shape, dims, keep), y.shape)
@@ -210,7 +217,12 @@ it("broadcast tensors reduce as their copies", function()
     local copy = x:clone()
     for _, name in ipairs(rows) do
       for _, dim in ipairs {1, 2, 3} do
-        local y, want = x[name](x, dim):to("float64"), copy[name](copy, dim):to("float64")
+        local y, want
+        if name == "norm" then
+          y, want = x:norm(3, dim):to("float64"), copy:norm(3, dim):to("float64")
+        else
+          y, want = x[name](x, dim):to("float64"), copy[name](copy, dim):to("float64")
+        end
         assert.is_true(y:allclose(want, {rtol = 1e-6, equal_nan = true}))
       end
     end
@@ -316,6 +328,159 @@ it("var and std with a correction", function()
   end
   assert.is_true(luma.tensor({3.0}):var():isnan():item())
   check.tensor({0.5}, "float32", luma.tensor({{1.0}, {2.0}}):var(1))
+end)
+
+-- Of floats some are NaN or infinite.
+local function with_holes(dtype, n, seed)
+  local values = oracle.values(dtype, n, -9, 9, seed)
+  if is_real(dtype) then
+    for i = seed % 3 + 1, n, 5 do values[i] = nan end
+  end
+  return values
+end
+
+local powers = {0, 1, 2, 3, 0.5, 4.25, -1, -2.5, huge, -huge}
+
+it("norm of any p over any dims", function()
+  local turn = 0
+  for _, dtype in ipairs(oracle.names) do
+    local ulps = dtype == "float64" and 8 or 0.51
+    for case, shape in ipairs {{257}, {33, 3}, {2, 5, 3}} do
+      local values = oracle.values(dtype, reference.numel(shape), -9, 9, 11 * case)
+      for d = 0, #shape do
+        local dims = {}
+        for e = 1, #shape do dims[e] = (d == 0 or d == e) or nil end
+        local lists = {}
+        for g, positions in ipairs(reference.groups(shape, dims)) do lists[g] = pick(values, positions) end
+        each_view(values, shape, dtype, function(x, layout)
+          turn = turn + 1
+          for k = turn % 3 + 1, #powers, 3 do
+            local p = powers[k]
+            local y = d == 0 and x:norm(p) or x:norm(p, d)
+            assert.equal(is_real(dtype) and dtype or "float32", y.dtype)
+            for g, got in ipairs(layouts.flat(y)) do
+              local want = reference.norm(lists[g], p)
+              -- a power of 0 below 0 makes 0 or, with one in the way, of infinity 0
+              if not (got == want or oracle.close(y.dtype, got, want, ulps)) then
+                error(("norm %s of %s, %s: %s, not %s"):format(p, dtype, layout, got, want))
+              end
+            end
+          end
+        end)
+      end
+    end
+  end
+end)
+
+it("norm: its forms, and what has none", function()
+  local x = luma.tensor {{3, 4}, {6, 8}}
+  check.tensor({5, 10}, "float32", x:norm("fro", 2))
+  check.tensor({{5}, {10}}, "float32", x:norm(nil, {2}, {keepdim = true}))
+  check.tensor({9, 12}, "float32", x:norm(1, 1))
+  check.tensor(8, "float32", x:norm(huge))
+  check.tensor(3, "float32", x:norm(-huge))
+  assert.is_true(luma.tensor({1, nan}):norm(huge):isnan():item())
+  assert.is_true(luma.tensor({1, nan}):norm(-huge):isnan():item())
+  assert.equal(2, luma.tensor({1, nan}):norm(0):item())
+  -- squares that float32 and float16 cannot hold
+  assert.is_true(luma.tensor({3e38, 1e-30}):norm():eq(3e38):item())
+  assert.is_true(oracle.close("float32", luma.tensor({3e-25, 4e-25}):norm():item(), 5e-25, 1))
+  assert.equal(60000, luma.full({36}, 10000, {dtype = "float16"}):norm():item())
+  local empty = luma.zeros(0, 3)
+  assert.equal(0, empty:norm():item())
+  check.tensor({0, 0, 0}, "float32", empty:norm(0, 1))
+  check.raises("[0 x 3] has no elements along dim 1", function() return empty:norm(huge, 1) end)
+  check.raises("[0 x 3] has no elements along dim 1", function() return empty:norm(-2, 1) end)
+  check.raises("bad argument #2 to 'norm' (p is NaN", function() return luma.norm(x, nan) end)
+  check.raises("bad argument #3 to 'norm'", function() return luma.norm(x, 2, 3) end)
+  check.raises("\"fro\"", function() return x:norm("nuc") end)
+end)
+
+it("what is no NaN: nansum, nanmean, count_nonzero", function()
+  for _, dtype in ipairs(oracle.names) do
+    for _, shape in ipairs {{300}, {31, 9}} do
+      local values = with_holes(dtype, reference.numel(shape), #shape + shape[1])
+      for d = 1, #shape do
+        local lists = {}
+        for g, positions in ipairs(reference.groups(shape, {[d] = true})) do
+          lists[g] = pick(values, positions)
+        end
+        each_view(values, shape, dtype, function(x, layout)
+          for _, name in ipairs {"nansum", "nanmean", "count_nonzero"} do
+            local y, wanted, clean = x[name](x, d), {}, {}
+            for g, list in ipairs(lists) do
+              wanted[g] = reference.rows[name](list, is_real(dtype))
+              clean[g] = {}
+              for _, v in ipairs(list) do
+                if v == v then table.insert(clean[g], v) end
+              end
+            end
+            compare(name, y.dtype, layouts.flat(y), wanted, clean, layout)
+          end
+        end)
+      end
+    end
+  end
+  local none = luma.tensor {{nan, nan}, {1, nan}}
+  check.tensor({0, 1}, "float32", none:nansum(2))
+  assert.is_true(none:nanmean(2):isnan():equal(luma.tensor {true, false}))
+  check.tensor({2, 2}, "int64", none:count_nonzero(2))
+  assert.equal(huge, luma.tensor({huge, nan, 1}):nansum():item())
+end)
+
+local function same(a, b)
+  return a.dtype == b.dtype and
+    a:to("float64"):allclose(b:to("float64"), {rtol = 0, atol = 0, equal_nan = true})
+end
+
+it("two results: aminmax, var_mean, std_mean", function()
+  for _, dtype in ipairs(oracle.names) do
+    for _, shape in ipairs {{5, 33}, {70, 3}, {2, 3, 4}} do
+      local values = with_holes(dtype, reference.numel(shape), shape[1])
+      each_view(values, shape, dtype, function(x)
+        for _, dims in ipairs {{}, {1}, {2}, {-1, 1}} do
+          local keep = {keepdim = #dims == 1}
+          local least, greatest = x:aminmax(dims, keep)
+          assert.is_true(same(least, x:amin(dims, keep)))
+          assert.is_true(same(greatest, x:amax(dims, keep)))
+          for _, name in ipairs {"var", "std"} do
+            local options = {correction = #dims, keepdim = keep.keepdim}
+            local spread, mean = x[name .. "_mean"](x, dims, options)
+            assert.is_true(same(spread, x[name](x, dims, options)))
+            assert.is_true(same(mean, x:mean(dims, keep)))
+          end
+        end
+      end)
+    end
+  end
+  local long = luma.randn(3, 200000)
+  local spread, mean = long:var_mean(2)
+  assert.is_true(same(spread, long:var(2)) and same(mean, long:mean(2)))
+  local x = luma.tensor {{1, 4}, {2, 9}}
+  luma.aminmax(x, 1, {out = {x[1], x[2]}})
+  check.tensor({{1, 4}, {2, 9}}, "float32", x)
+  luma.aminmax(x, 2, {out = {x[1], x[2]}})
+  check.tensor({{1, 2}, {4, 9}}, "float32", x)
+  check.raises("[0] has no elements", function() return luma.zeros(0):aminmax() end)
+  check.raises("bad argument #2 to 'var_mean'", function() return luma.var_mean(x, 3) end)
+end)
+
+it("trace", function()
+  for _, shape in ipairs {{1, 1}, {3, 3}, {2, 5}, {5, 2}, {0, 3}} do
+    for _, dtype in ipairs(oracle.names) do
+      local values, want = oracle.values(dtype, shape[1] * shape[2], -9, 9, 3), 0
+      for i = 1, math.min(shape[1], shape[2]) do want = want + values[(i - 1) * shape[2] + i] end
+      each_view(values, shape, dtype, function(x)
+        local y = x:trace()
+        assert.same({}, y.shape)
+        assert.equal(is_real(dtype) and dtype or "int64", y.dtype)
+        assert(y:item() == want or oracle.close(y.dtype, y:item(), want + 0.0, 1))
+      end)
+    end
+  end
+  check.raises("bad argument #1 to 'trace' ([2]: a matrix (2 dims) expected)", function()
+    return luma.trace(luma.zeros(2))
+  end)
 end)
 
 it("all and any without dims are booleans, with dims tensors", function()

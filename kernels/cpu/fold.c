@@ -2,6 +2,7 @@
 ** cast where x is not laid out for the kernels. Layer: kernels/cpu. */
 #include "fold.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "block.h"
@@ -143,6 +144,7 @@ void lm_fold_merge(lm_fold_op op, luma_dtype dtype, int64_t n, void *value, int6
 typedef struct {
     lm_walk *w;
     lm_fold_op op;
+    lm_term term;
     lm_fold_fn *fn;
     int64_t width; /* results of the strip */
     lm_strip *s;
@@ -207,6 +209,31 @@ static void call(run *u, int64_t m, int64_t n, const char *x, int64_t sx, const 
         u->fn(m, n, x, sx, f);
 }
 
+/* ---- terms ---- */
+
+#define MAKE_TERMS(token, T, ABS)                                                                  \
+    static void make_terms_##token(lm_term term, int64_t n, T *x) {                                \
+        for (int64_t i = 0; i < n && term == LM_TERM_NAN_IS_0; i++)                                \
+            x[i] = x[i] == x[i] ? x[i] : 0;                                                        \
+        for (int64_t i = 0; i < n && term == LM_TERM_NUMBERS; i++)                                 \
+            x[i] = x[i] == x[i] ? 1 : 0;                                                           \
+        for (int64_t i = 0; i < n && term >= LM_TERM_MAGNITUDE; i++)                               \
+            x[i] = ABS(x[i]);                                                                      \
+    }
+MAKE_TERMS(f32, float, fabsf)
+MAKE_TERMS(f64, double, fabs)
+
+/* In place, of a gathered block. */
+static void make_terms(const run *u, int64_t n, char *block) {
+    double power = u->w->power;
+    if (u->w->dtype == LUMA_FLOAT32) make_terms_f32(u->term, n, (float *)(void *)block);
+    if (u->w->dtype == LUMA_FLOAT64) make_terms_f64(u->term, n, (double *)(void *)block);
+    if (u->term == LM_TERM_POWER)
+        lm_level_now()->elementwise->map[LM_OP_pow][LUMA_FLOAT64](
+            n, (char *const[]){block, block, (char *)&power}, (const int64_t[]){8, 8, 0},
+            &(lm_params){.stream = false});
+}
+
 /* Folds a block of m rows and n columns into the results from `first` on. */
 static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, const char *x,
                        int64_t at, int64_t first, int64_t step) {
@@ -228,6 +255,7 @@ static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, con
                          at + (w->by_columns ? i : k), step};
             lm_block_gather(w->stored, w->dtype, rows, sm, columns, sn, x + i * sm + k * sn,
                             buffer);
+            if (u->term != LM_TERM_SAME) make_terms(u, rows * columns, buffer);
             call(u, rows, columns, buffer, columns * (int64_t)lm_dtype_size(w->dtype), &g);
         }
     }
@@ -273,10 +301,11 @@ static bool rows_are_reduced(const lm_walk *w, lm_fold_op op) {
     return r[0].size <= LEAF && (w->nkept == 0 || r[-1].x < w->kept[w->nkept - 1].x);
 }
 
-void lm_fold_walk(lm_walk *w, lm_fold_op op, const char *x, int64_t width, lm_strip *s, int along,
+void lm_fold_walk(lm_walk *w, lm_folding f, const char *x, int64_t width, lm_strip *s, int along,
                   int64_t lo, int64_t hi) {
     const lm_reduce_kernels *kernels = lm_level_now()->reduce;
-    run u = {.w = w, .op = op, .width = width, .s = s};
+    lm_fold_op op = f.op;
+    run u = {.w = w, .op = op, .term = f.term, .width = width, .s = s};
     u.fn = (w->by_columns ? kernels->columns : kernels->rows)[op][w->dtype];
     s->blocks = s->depth = 0;
     lm_fold_start(op, w->dtype, width, s->value[0], s->position);

@@ -14,6 +14,20 @@ typedef struct {
     int64_t size, x, out, positions;
 } lm_reduce_dim;
 
+/* What elements become before they are folded, after the cast to the kernels' dtype: a float one but
+** for SAME. */
+typedef enum {
+    LM_TERM_SAME,
+    LM_TERM_NAN_IS_0,
+    LM_TERM_NUMBERS,   /* 0 of NaN, else 1 */
+    LM_TERM_MAGNITUDE, /* |x| */
+    LM_TERM_POWER      /* |x| to the power `power`, of float64 */
+} lm_term;
+typedef struct {
+    lm_fold_op op;
+    lm_term term;
+} lm_folding;
+
 /* How x is walked. kept and reduced: outermost first. */
 typedef struct {
     luma_state *S;
@@ -21,8 +35,9 @@ typedef struct {
     int nkept, nreduced;
     lm_reduce_dim kept[LUMA_MAX_DIMS], reduced[LUMA_MAX_DIMS];
     bool by_columns; /* strips lie along the columns of blocks, else blocks are folded row by row */
-    bool direct;     /* kernels read x itself, else blocks are gathered */
-    bool stopped;    /* by the interrupt flag; atomic */
+    bool direct;     /* kernels read x itself, else blocks are gathered, as terms must be */
+    double power;
+    bool stopped; /* by the interrupt flag; atomic */
 } lm_walk;
 
 typedef struct {
@@ -44,7 +59,7 @@ void lm_fold_merge(lm_fold_op op, luma_dtype dtype, int64_t n, void *value, int6
 
 /* Folds the w results of a strip: x is the first of them at the origin of all reduced dims; of
 ** reduced dim `along` only [lo, hi) is walked. Starts the strip's values anew. */
-void lm_fold_walk(lm_walk *w, lm_fold_op op, const char *x, int64_t width, lm_strip *s, int along,
+void lm_fold_walk(lm_walk *w, lm_folding f, const char *x, int64_t width, lm_strip *s, int along,
                   int64_t lo, int64_t hi);
 
 #endif

@@ -21,7 +21,7 @@
 typedef struct {
     lm_walk w;
     const lm_reduce *r;
-    lm_fold_op fold[2]; /* the second, if any, takes a param that comes from the first */
+    lm_folding fold[2]; /* the second, if any, takes a param that comes from the first */
     int folds;
     bool positional;          /* values come with positions */
     int64_t results, reduced; /* results; elements behind each */
@@ -43,50 +43,77 @@ static bool is_float_row(lm_op op) {
     return lm_ops[op].row == LM_ROW_REDUCE && lm_ops[op].result == LM_RESULT_FLOAT;
 }
 
-static void choose_folds(plan *p, lm_op op) {
+static lm_folding norm_fold(double p) {
+    if (p == 0) return (lm_folding){LM_FOLD_SUM, LM_TERM_SAME}; /* of what is not zero */
+    if (p == 1) return (lm_folding){LM_FOLD_SUM, LM_TERM_MAGNITUDE};
+    if (p == 2) return (lm_folding){LM_FOLD_SQUARES, LM_TERM_SAME};
+    if (isinf(p)) return (lm_folding){p > 0 ? LM_FOLD_MAX : LM_FOLD_MIN, LM_TERM_MAGNITUDE};
+    return (lm_folding){LM_FOLD_SUM, LM_TERM_POWER};
+}
+
+static void choose_folds(plan *p, const lm_reduce *r) {
+    bool real = lm_dtype_is_float(r->x.dtype);
+    lm_folding *first = &p->fold[0], *second = &p->fold[1];
     p->folds = 1;
-    switch (op) {
+    switch (r->op) {
     case LM_OP_prod:
-        p->fold[0] = LM_FOLD_PROD;
+        first->op = LM_FOLD_PROD;
         break;
     case LM_OP_amax:
     case LM_OP_any:
-        p->fold[0] = LM_FOLD_MAX;
+        first->op = LM_FOLD_MAX;
         break;
     case LM_OP_amin:
     case LM_OP_all:
-        p->fold[0] = LM_FOLD_MIN;
+        first->op = LM_FOLD_MIN;
         break;
     case LM_OP_argmax:
     case LM_OP_max:
-        p->fold[0] = LM_FOLD_ARGMAX;
+        first->op = LM_FOLD_ARGMAX;
         break;
     case LM_OP_argmin:
     case LM_OP_min:
-        p->fold[0] = LM_FOLD_ARGMIN;
+        first->op = LM_FOLD_ARGMIN;
         break;
     case LM_OP_logsumexp:
-        p->fold[0] = LM_FOLD_MAX;
-        p->fold[1] = LM_FOLD_EXPS;
+        first->op = LM_FOLD_MAX;
+        second->op = LM_FOLD_EXPS;
         p->folds = 2;
         break;
     case LM_OP_var:
     case LM_OP_std:
-        p->fold[1] = LM_FOLD_SQUARES;
+        first->op = LM_FOLD_SUM;
+        second->op = LM_FOLD_SQUARES;
         p->folds = 2;
-        p->fold[0] = LM_FOLD_SUM;
         break;
-    default: /* sum, mean */
-        p->fold[0] = LM_FOLD_SUM;
+    case LM_OP_nanmean:
+        first->op = second->op = LM_FOLD_SUM;
+        first->term = real ? LM_TERM_NUMBERS : LM_TERM_SAME;
+        second->term = real ? LM_TERM_NAN_IS_0 : LM_TERM_SAME;
+        p->folds = real ? 2 : 1;
+        break;
+    case LM_OP_nansum:
+        first->op = LM_FOLD_SUM;
+        first->term = real ? LM_TERM_NAN_IS_0 : LM_TERM_SAME;
+        break;
+    case LM_OP_norm:
+        *first = norm_fold(r->correction);
+        break;
+    default: /* sum, mean, count_nonzero */
+        first->op = LM_FOLD_SUM;
     }
-    p->positional = p->fold[0] == LM_FOLD_ARGMAX || p->fold[0] == LM_FOLD_ARGMIN;
+    p->positional = first->op == LM_FOLD_ARGMAX || first->op == LM_FOLD_ARGMIN;
 }
 
 /* The dtype that kernels see; x passes through cast blocks where it is stored in another. */
-static luma_dtype kernel_dtype(lm_op op, lm_fold_op fold, luma_dtype x) {
-    luma_dtype dtype = (luma_dtype)lm_dtypes[x].compute;
+static luma_dtype kernel_dtype(const lm_reduce *r, lm_folding folding) {
+    luma_dtype dtype = (luma_dtype)lm_dtypes[r->x.dtype].compute;
+    lm_op op = r->op;
+    lm_fold_op fold = folding.op;
     bool real = lm_dtype_is_float(dtype);
-    if (op == LM_OP_all || op == LM_OP_any) return LUMA_BOOL;
+    if (op == LM_OP_all || op == LM_OP_any || op == LM_OP_count_nonzero) return LUMA_BOOL;
+    if (op == LM_OP_norm && r->correction == 0) return LUMA_BOOL;
+    if (folding.term == LM_TERM_POWER) return LUMA_FLOAT64;
     if (is_float_row(op)) return real ? dtype : LUMA_FLOAT64;
     if (fold == LM_FOLD_PROD) return real ? dtype : LUMA_INT64;
     if (fold == LM_FOLD_ARGMAX || fold == LM_FOLD_ARGMIN) {
@@ -196,7 +223,8 @@ static void plan_strips(plan *p) {
     int64_t size = (int64_t)lm_dtype_size(w->dtype);
     w->by_columns = w->nkept > 0 && (w->nreduced == 0 || (k->x != 0 && lm_abs(r->x) > k->x));
     const lm_reduce_dim *inner = w->by_columns ? k : r;
-    w->direct = w->stored == w->dtype && (inner->x == size || inner->size == 1);
+    bool terms = p->fold[0].term != LM_TERM_SAME || p->fold[1].term != LM_TERM_SAME;
+    w->direct = !terms && w->stored == w->dtype && (inner->x == size || inner->size == 1);
     int64_t most = LM_STRIP;
     if (!w->by_columns)
         most = lm_clamp(ROW_WORK / lm_clamp(p->reduced, 1, ROW_WORK), 1, ROW_STRIP);
@@ -231,10 +259,13 @@ static double as_double(luma_dtype dtype, const void *keys, int64_t i) {
     return lm_unkey_f64(((const int64_t *)keys)[i]);
 }
 
-/* What the second folding needs of the first: the mean, or the greatest (-inf of no elements). */
+/* What the second folding or the end needs of the first: how many are numbers, the mean, or the
+** greatest (-inf of no elements). */
 static void set_params(const plan *p, int64_t n, const void *values, double *params) {
     for (int64_t i = 0; i < n; i++) {
-        if (p->fold[0] == LM_FOLD_SUM) {
+        if (p->r->op == LM_OP_nanmean) {
+            params[i] = ((const double *)values)[i];
+        } else if (p->fold[0].op == LM_FOLD_SUM) {
             params[i] = ((const double *)values)[i] / (double)p->reduced;
         } else {
             params[i] = p->reduced > 0 ? as_double(p->w.dtype, values, i) : -(double)INFINITY;
@@ -257,7 +288,7 @@ static void unkey(luma_dtype dtype, int64_t n, void *values) {
 }
 
 static void finish_floats(const plan *p, int64_t n, double *v, const double *params) {
-    double count = (double)p->reduced, freedom = count - p->r->correction;
+    double count = (double)p->reduced, norm = p->r->correction, freedom = count - norm;
     if (!(freedom > 0)) freedom = 0;
     for (int64_t i = 0; i < n; i++) {
         switch (p->r->op) {
@@ -269,6 +300,12 @@ static void finish_floats(const plan *p, int64_t n, double *v, const double *par
             break;
         case LM_OP_std:
             v[i] = sqrt(v[i] / freedom);
+            break;
+        case LM_OP_nanmean:
+            v[i] /= p->folds == 2 ? params[i] : count;
+            break;
+        case LM_OP_norm:
+            v[i] = norm == 1 ? v[i] : norm == 2 ? sqrt(v[i]) : pow(v[i], 1 / norm);
             break;
         case LM_OP_logsumexp:
             v[i] = isfinite(params[i]) ? params[i] + log(v[i]) : params[i];
@@ -292,13 +329,17 @@ static void finish(const plan *p, int64_t n, void *values, const int64_t *positi
     const lm_walk *w = &p->w;
     lm_reduce_dim one = {.size = 1};
     const lm_reduce_dim *k = w->nkept ? &w->kept[w->nkept - 1] : &one;
-    lm_fold_op last = p->fold[p->folds - 1];
+    lm_fold_op last = p->fold[p->folds - 1].op;
     luma_dtype from = w->dtype;
     if (p->r->op == LM_OP_argmax || p->r->op == LM_OP_argmin) {
         store_positions(p, n, positions, out, k->out);
         return;
     }
-    if (out_positions) store_positions(p, n, positions, out_positions, k->positions);
+    if (out_positions && p->positional)
+        store_positions(p, n, positions, out_positions, k->positions);
+    else if (out_positions) /* the means */
+        lm_level_now()->cast->cast[LUMA_FLOAT64][p->r->positions.dtype](
+            n, (const char *)params, sizeof *params, out_positions, k->positions);
     if (last == LM_FOLD_MAX || last == LM_FOLD_MIN) {
         unkey(from, n, values);
     } else if (last != LM_FOLD_ARGMAX && last != LM_FOLD_ARGMIN) {
@@ -338,12 +379,18 @@ static place find_strip(const plan *p, int64_t strip) {
     return at;
 }
 
+/* The param of a first folding. */
+static void clear_params(const plan *p, int64_t n, double *params) {
+    if (p->fold[0].op == LM_FOLD_SQUARES) memset(params, 0, (size_t)n * sizeof *params);
+}
+
 /* Strips [lo, hi) from start to end. */
 static void run_strips(void *ctx, int64_t lo, int64_t hi) {
     plan *p = ctx;
     lm_strip s;
     for (int64_t i = lo; i < hi; i++) {
         place at = find_strip(p, i);
+        clear_params(p, at.width, s.param);
         lm_fold_walk(&p->w, p->fold[0], at.x, at.width, &s, p->along, 0, p->piece);
         if (p->folds == 2) {
             set_params(p, at.width, s.value[0], s.param);
@@ -358,15 +405,16 @@ static void run_strips(void *ctx, int64_t lo, int64_t hi) {
 static void run_pieces(void *ctx, int64_t lo, int64_t hi) {
     plan *p = ctx;
     lm_strip s;
-    lm_fold_op op = p->fold[p->pass];
-    size_t size = lm_fold_size(op, p->w.dtype);
+    lm_folding fold = p->fold[p->pass];
+    size_t size = lm_fold_size(fold.op, p->w.dtype);
     int64_t longest = p->w.reduced[p->along].size;
     for (int64_t i = lo; i < hi; i++) {
         int64_t piece = i / p->strips, from = piece * p->piece;
         place at = find_strip(p, i % p->strips);
         size_t n = (size_t)at.width;
+        clear_params(p, at.width, s.param);
         if (p->pass == 1) memcpy(s.param, p->params + at.first, n * sizeof *s.param);
-        lm_fold_walk(&p->w, op, at.x, at.width, &s, p->along, from,
+        lm_fold_walk(&p->w, fold, at.x, at.width, &s, p->along, from,
                      longest - from < p->piece ? longest : from + p->piece);
         int64_t to = piece * p->results + at.first;
         memcpy(p->values + 8 * piece * p->results + (int64_t)size * at.first, s.value[0], n * size);
@@ -376,7 +424,7 @@ static void run_pieces(void *ctx, int64_t lo, int64_t hi) {
 
 /* Pairwise, in an order that depends on the number of pieces only; piece 0 takes it all. */
 static void unite_pieces(plan *p) {
-    lm_fold_op op = p->fold[p->pass];
+    lm_fold_op op = p->fold[p->pass].op;
     for (int64_t gap = 1; gap < p->pieces; gap *= 2) {
         for (int64_t i = 0; i + gap < p->pieces; i += 2 * gap) {
             int64_t a = i * p->results, b = (i + gap) * p->results;
@@ -398,7 +446,7 @@ static luma_status run_in_pieces(luma_state *S, lm_device *d, plan *p) {
         if (!p->w.stopped) unite_pieces(p);
         if (p->pass == 0 && p->folds == 2) set_params(p, p->results, p->values, p->params);
     }
-    size_t size = lm_fold_size(p->fold[p->folds - 1], p->w.dtype);
+    size_t size = lm_fold_size(p->fold[p->folds - 1].op, p->w.dtype);
     for (int64_t i = 0; i < p->strips && !p->w.stopped; i++) {
         place at = find_strip(p, i);
         finish(p, at.width, p->values + size * (size_t)at.first, p->positions_of + at.first,
@@ -412,9 +460,10 @@ luma_status lm_cpu_reduce(luma_state *S, lm_device *d, const lm_reduce *r) {
     plan p = {.r = r, .x = lm_data(&r->x), .out = lm_data(&r->out)};
     p.positions = r->positions.storage ? lm_data(&r->positions) : NULL;
     p.w.S = S;
-    choose_folds(&p, r->op);
+    choose_folds(&p, r);
     p.w.stored = r->x.dtype;
-    p.w.dtype = kernel_dtype(r->op, p.fold[0], r->x.dtype);
+    p.w.dtype = kernel_dtype(r, p.fold[0]);
+    p.w.power = r->correction;
     plan_dims(&p);
     if (p.results == 0) return LUMA_OK;
     plan_strips(&p);

@@ -194,7 +194,7 @@ typedef struct {
 typedef struct {
     const void *x;
     void *out;       /* of argmax and such: values, or NULL */
-    void *positions; /* int64, or NULL */
+    void *positions; /* int64, or NULL; of var and std the mean */
     /* Where lines are cut into chunks: per line and chunk a word of 8 bytes, then as many second
     ** words. NULL: results go to out. */
     void *parts;
@@ -202,15 +202,27 @@ typedef struct {
     lm_lanes group;
     int32_t vectors; /* a line lies without gaps */
     int32_t least;   /* the least is wanted, not the greatest; all, not any */
-    int32_t op;      /* LM_MEAN, LM_VAR or LM_STD */
+    int32_t op;      /* below */
     int32_t out_dtype;
     int64_t index_base;
-    double freedom; /* what squares are divided by */
+    double freedom; /* what squares are divided by; of a norm its p */
     lm_walk kept, reduced;
     int64_t kept_x[LM_WALK_DIMS], kept_out[LM_WALK_DIMS], kept_positions[LM_WALK_DIMS];
     int64_t reduced_x[LM_WALK_DIMS];
 } lm_args_reduce;
-enum { LM_MEAN, LM_VAR, LM_STD };
+enum {
+    LM_MEAN,
+    LM_VAR,
+    LM_STD,
+    LM_COUNT,
+    LM_NANSUM,
+    LM_NANMEAN,
+    LM_NORM_1,
+    LM_NORM_2,
+    LM_NORM_P,
+    LM_NORM_MOST,
+    LM_NORM_LEAST
+};
 
 /* ---- sort ---- */
 

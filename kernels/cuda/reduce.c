@@ -2,6 +2,8 @@
 ** more kernel that joins them. Layer: kernels/cuda. */
 #include "lines.h"
 
+#include <math.h>
+
 #define TWO_PASSES 65536 /* elements of a chunk that is read again from the caches */
 
 /* A folding, and the joining of its chunks. */
@@ -20,8 +22,23 @@ static const folding place = {LM_KERNELS_OF(reduce_place), LM_KERNELS_OF(join_pl
 static const folding moments = {LM_KERNELS_OF(moments), LM_KERNELS_OF(join_moments), 2, true};
 static const folding logsumexp = {LM_KERNELS_OF(logsumexp), LM_KERNELS_OF(join_logsumexp), 2, true};
 
+static const folding norm = {LM_KERNELS_OF(norm), LM_KERNELS_OF(join_norm), 2, false};
+
+/* bool and integers have no NaN. */
+static lm_op without_nan(const lm_reduce *r) {
+    bool real = lm_dtype_is_float(r->x.dtype);
+    return !real && r->op == LM_OP_nansum    ? LM_OP_sum
+           : !real && r->op == LM_OP_nanmean ? LM_OP_mean
+                                             : r->op;
+}
+
 static const folding *choose(lm_op op) {
     switch (op) {
+    case LM_OP_count_nonzero:
+    case LM_OP_nansum:
+    case LM_OP_nanmean:
+    case LM_OP_norm:
+        return &norm;
     case LM_OP_prod:
         return &prod;
     case LM_OP_amax:
@@ -46,15 +63,35 @@ static const folding *choose(lm_op op) {
     }
 }
 
+static int32_t moment_of(lm_op op, double p) {
+    switch (op) {
+    case LM_OP_var:
+        return LM_VAR;
+    case LM_OP_std:
+        return LM_STD;
+    case LM_OP_count_nonzero:
+        return LM_COUNT;
+    case LM_OP_nansum:
+        return LM_NANSUM;
+    case LM_OP_nanmean:
+        return LM_NANMEAN;
+    case LM_OP_norm:
+        if (isinf(p)) return p > 0 ? LM_NORM_MOST : LM_NORM_LEAST;
+        return p == 0 ? LM_COUNT : p == 1 ? LM_NORM_1 : p == 2 ? LM_NORM_2 : LM_NORM_P;
+    default:
+        return LM_MEAN;
+    }
+}
+
 static void set_operation(luma_state *S, const lm_reduce *r, lm_args_reduce *a) {
-    lm_op op = r->op;
+    lm_op op = without_nan(r);
     bool positions = op == LM_OP_argmax || op == LM_OP_argmin;
     a->x = lm_data(&r->x);
     a->out = positions ? NULL : lm_data(&r->out);
     a->positions = positions ? lm_data(&r->out) : NULL;
     if (r->positions.storage) a->positions = lm_data(&r->positions);
     a->least = op == LM_OP_amin || op == LM_OP_min || op == LM_OP_argmin || op == LM_OP_all;
-    a->op = op == LM_OP_std ? LM_STD : op == LM_OP_var ? LM_VAR : LM_MEAN;
+    a->op = moment_of(op, r->correction);
     a->out_dtype = (int32_t)r->out.dtype;
     a->index_base = S->index_base;
 }
@@ -78,7 +115,7 @@ static void set_walks(const lm_reduce *r, lm_args_reduce *a, lm_dims *kept, lm_d
     a->out = at[1];
     a->positions = at[2];
     at[1] = at[2] = NULL;
-    if (!a->positions) lm_dims_sort(reduced, at);
+    if (!a->positions || r->op == LM_OP_var || r->op == LM_OP_std) lm_dims_sort(reduced, at);
     a->x = at[0];
     lm_dims_merge(kept);
     lm_dims_merge(reduced);
@@ -108,7 +145,7 @@ static luma_status launch(luma_state *S, lm_cuda *c, const folding *f, luma_dtyp
 
 luma_status lm_cuda_reduce(luma_state *S, lm_device *d, const lm_reduce *r) {
     lm_cuda *c = lm_cuda_of(d);
-    const folding *f = choose(r->op);
+    const folding *f = choose(without_nan(r));
     lm_args_reduce a = {.parts = NULL};
     lm_dims kept = {0}, reduced = {0};
     size_t size = lm_dtype_size(r->x.dtype);
@@ -117,6 +154,7 @@ luma_status lm_cuda_reduce(luma_state *S, lm_device *d, const lm_reduce *r) {
     if (a.kept.n == 0) return LUMA_OK;
     a.freedom = (double)a.reduced.n - r->correction;
     if (!(a.freedom > 0)) a.freedom = 0;
+    if (r->op == LM_OP_norm) a.freedom = r->correction;
     lm_cut_wish wish = {.lines = a.kept.n,
                         .length = a.reduced.n,
                         .beside = lm_dims_beside(&kept, &reduced),

@@ -122,6 +122,27 @@ function M.log_softmax(list)
   return out
 end
 
+local function numbers(list)
+  local kept = {}
+  for _, x in ipairs(list) do
+    if x == x then kept[#kept + 1] = x end
+  end
+  return kept
+end
+
+-- (sum of |x|^p)^(1 / p), and its limits.
+function M.norm(list, p)
+  local powers = {}
+  for i, x in ipairs(list) do
+    local m = math.abs(x + 0.0)
+    powers[i] = math.abs(p) == huge and m or p == 0 and (x ~= 0 and 1.0 or 0.0) or m ^ p
+  end
+  if p == huge then return (M.greatest(powers)) end
+  if p == -huge then return (M.least(powers)) end
+  local sum = #list == 0 and 0.0 or total(powers)
+  return p == 0 and sum or sum ^ (1 / p)
+end
+
 -- ---- the rows by name: f(list, kind) of one group of values (integers for int dtypes and bool) ----
 
 local function fold(list, start, f)
@@ -151,14 +172,24 @@ M.rows = {
     return fold(list, false, function(a, x) return a or x ~= 0 end)
   end,
   logsumexp = M.logsumexp,
+  count_nonzero = function(list)
+    return fold(list, 0, function(a, x) return a + (x ~= 0 and 1 or 0) end)
+  end,
+  nansum = function(list, real)
+    return M.rows.sum(numbers(list), real)
+  end,
+  nanmean = function(list) return mean(numbers(list)) end,
+  norm = function(list) return M.norm(list, 2) end,
 }
 
 -- The dtype of a row's result.
 function M.result_dtype(name, dtype)
   local real = oracle.dtypes[dtype].kind == "float"
-  if name == "sum" or name == "prod" or name == "cumsum" then return real and dtype or "int64" end
+  if name == "sum" or name == "prod" or name == "cumsum" or name == "nansum" then
+    return real and dtype or "int64"
+  end
   if name == "amax" or name == "amin" then return dtype end
-  if name == "argmax" or name == "argmin" then return "int64" end
+  if name == "argmax" or name == "argmin" or name == "count_nonzero" then return "int64" end
   if name == "all" or name == "any" then return "bool" end
   return real and dtype or "float32"
 end

@@ -18,10 +18,13 @@ LM_FN void add_square(lm_fold *f, LM_C v, int64_t i) {
     f->real += d * d;
 }
 
-LM_FN double moment(const lm_args_reduce *a, double sum, double squares) {
-    if (a->op == LM_MEAN) return sum / (double)a->reduced.n;
-    double var = squares / a->freedom;
-    return a->op == LM_VAR ? var : sqrt(var);
+LM_FN void store_moment(const lm_args_reduce *a, lm_place p, double sum, double squares) {
+    double mean = sum / (double)a->reduced.n, var = squares / a->freedom;
+    lm_store_result(a, p, a->op == LM_MEAN ? mean : a->op == LM_VAR ? var : sqrt(var));
+    if (!a->positions) return;
+    int64_t offset;
+    LM_OFFSET(a->kept, p.line, a->kept_positions, offset);
+    lm_store_real((char *)a->positions + offset, mean, a->out_dtype);
 }
 
 LM_TYPED(moments) {
@@ -42,7 +45,7 @@ LM_TYPED(moments) {
             ((double *)a.parts)[p.part] = sum;
             LM_SECOND_REALS(a)[p.part] = f.real;
         } else {
-            lm_store_result(&a, p, moment(&a, sum, f.real));
+            store_moment(&a, p, sum, f.real);
         }
     }
 }
@@ -66,7 +69,7 @@ LM_TYPED(join_moments) {
             }
             squares = lm_group_sum(squares, a.group);
         }
-        if (p.tells) lm_store_result(&a, p, moment(&a, sum, squares));
+        if (p.tells) store_moment(&a, p, sum, squares);
     }
 }
 
