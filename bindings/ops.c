@@ -35,23 +35,43 @@ static bool holds_dims(const lm_param *p) {
     return p->type == LM_TYPE_DIMS || (p->type == LM_TYPE_SHAPE && strcmp(p->name, "dims") == 0);
 }
 
-/* A list goes to the device of x, its values checked first: a device finds mistakes much later. */
-static luma_tensor *upload_list(call *c, luma_tensor *list, int arg) {
+/* The tensor whose device a list goes to: x, or the one behind a list that stands first; NULL: that is
+** the default device. *size: what the values of the list are checked against; -1: the row knows. */
+static const luma_tensor *mate_of(call *c, int arg, int64_t *size) {
     lm_call *k = &c->k;
-    const luma_tensor *x = c->args[0].tensor;
-    lm_check_live(k, 1, x);
-    if (lm_device_of(x) == lm_cpu(k->c->S)) return list;
-    int64_t size = luma_numel(x), n = x->layout.ndim;
+    const luma_tensor *x = arg > 1 ? c->args[0].tensor : NULL;
+    for (int i = 2; i <= k->top && !x; i++)
+        x = lm_box_test(k->L, i);
+    *size = -1;
+    if (!x) return NULL;
+    lm_check_live(k, arg > 1 ? 1 : 2, x);
+    int64_t n = x->layout.ndim;
+    if (arg == 1) {
+        if (n > 0) *size = x->layout.shape[0];
+        return x;
+    }
+    if (c->op == LM_OP_take) *size = luma_numel(x);
     for (int p = 1; p < c->nparams && n > 0; p++) {
         if (c->params[p].type != LM_TYPE_DIM) continue;
         int64_t d = c->args[p].i < 0 ? c->args[p].i + n : c->args[p].i;
-        size = d < 0 || d >= n ? INT64_MAX : x->layout.shape[d]; /* the row says what is wrong */
+        *size = d < 0 || d >= n ? INT64_MAX : x->layout.shape[d]; /* the row says what is wrong */
     }
-    luma_status status = lm_index_check(k->c->S, arg, list, size);
+    return x;
+}
+
+/* A list goes to a device, its values checked first: a device finds mistakes much later. */
+static luma_tensor *upload_list(call *c, luma_tensor *list, int arg) {
+    lm_call *k = &c->k;
+    luma_state *S = k->c->S;
+    int64_t size;
+    const luma_tensor *x = mate_of(c, arg, &size);
+    const char *device = x ? luma_device(x) : luma_default_device(S);
+    if (strcmp(device, lm_cpu(S)->name) == 0) return list;
+    luma_status status = size < 0 ? LUMA_OK : lm_index_check(S, arg, list, size);
     if (status != LUMA_OK) lm_raise(k, status);
     int idx = lua_gettop(k->L);
-    luma_tensor *moved = lm_move_push(k, idx, idx, LUMA_INT64, lm_device_of(x)->name);
-    luma_release(k->c->S, list); /* nobody else has it */
+    luma_tensor *moved = lm_move_push(k, idx, idx, LUMA_INT64, device);
+    luma_release(S, list); /* nobody else has it */
     return moved;
 }
 

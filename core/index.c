@@ -487,6 +487,112 @@ luma_status luma_index_copy(luma_state *S, luma_tensor *out, const luma_tensor *
     return slices(S, out, LM_OP_index_copy, LM_INDEX_WRITE, x->dtype, x, dim, index, src);
 }
 
+/* ---- labels ----------------------------------------------------------------------------------*/
+
+luma_status lm_index_pick(luma_state *S, luma_tensor *out, lm_op op, int argument,
+                          const luma_tensor *x, int dim, const luma_tensor *index) {
+    lm_index w;
+    luma_tensor own, from = *x;
+    LM_TRY(adopt(S, &own, index, lm_device_of(x), index->dtype));
+    from.layout = lm_layout_remove(&x->layout, dim);
+    luma_layout at = lm_at_least_1d(&own).layout;
+    walk_open(S, &w, op, LM_INDEX_READ, at.ndim, at.shape);
+    walk_index(&w, argument, &own, 0, own.layout.ndim, x->layout.shape[dim], x->layout.stride[dim]);
+    w.indexed = lm_at_least_1d(&from);
+    luma_status status = read_into(S, out, x, &w, own.layout.ndim);
+    luma_release(S, &own);
+    return status;
+}
+
+luma_status luma_embedding(luma_state *S, luma_tensor *out, const luma_tensor *index,
+                           const luma_tensor *weight) {
+    lm_text text;
+    LM_TRY(lm_tensor_check(S, 2, weight, false));
+    LM_TRY(check_index(S, 1, index, weight));
+    int n = index->layout.ndim;
+    if (weight->layout.ndim != 2)
+        return lm_fail(S, LUMA_ERR_SHAPE, 2, "the weight is %s: 2 dims expected, rows to choose",
+                       shape_of(&text, weight));
+    if (n == LUMA_MAX_DIMS)
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%d dims: the result has one more, at most %d", n,
+                       LUMA_MAX_DIMS);
+    lm_index w;
+    luma_tensor own;
+    luma_layout rows = {.ndim = n + 1, .offset = weight->layout.offset};
+    memcpy(rows.shape, index->layout.shape, (size_t)n * sizeof *rows.shape);
+    rows.shape[n] = weight->layout.shape[1];
+    rows.stride[n] = weight->layout.stride[1];
+    LM_TRY(adopt(S, &own, index, lm_device_of(weight), index->dtype));
+    walk_open(S, &w, LM_OP_embedding, LM_INDEX_READ, n + 1, rows.shape);
+    walk_index(&w, 1, &own, 0, n, weight->layout.shape[0], weight->layout.stride[0]);
+    w.indexed = *weight;
+    w.indexed.layout = rows;
+    luma_status status = read_into(S, out, weight, &w, n + 1);
+    luma_release(S, &own);
+    return status;
+}
+
+/* How many classes there are for the greatest label of x to be one. */
+static luma_status count_classes(luma_state *S, const luma_tensor *x, int64_t *classes) {
+    luma_scalar greatest;
+    luma_tensor top = LUMA_NEW;
+    if (luma_numel(x) == 0)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "no labels tell how many classes there are");
+    LM_TRY(luma_amax(S, &top, x, 0, NULL, false));
+    luma_status status = luma_item(S, &top, &greatest);
+    luma_release(S, &top);
+    LM_TRY(status);
+    int64_t last = greatest.u.i < S->index_base ? S->index_base - 1 : greatest.u.i;
+    *classes = last - S->index_base;
+    if (!lm_add_fits(*classes, 1, classes))
+        return lm_fail(S, LUMA_ERR_MEMORY, 1, "label %lld: too many classes", (long long)last);
+    return LUMA_OK;
+}
+
+/* work, all 0, with 1 at the labels of own along its last dim. */
+static luma_status set_ones(luma_state *S, luma_tensor *work, const luma_tensor *own) {
+    lm_index w;
+    luma_tensor one;
+    luma_layout at = lm_at_least_1d(own).layout;
+    int last = work->layout.ndim - 1;
+    LM_TRY(lm_fill(S, work, luma_integer(0).number));
+    LM_TRY(lm_tensor_new(S, &one, lm_device_of(work), LUMA_INT64, 0, NULL));
+    luma_status status = lm_fill(S, &one, luma_integer(1).number);
+    walk_open(S, &w, LM_OP_one_hot, LM_INDEX_WRITE, at.ndim, at.shape);
+    walk_index(&w, 1, own, 0, own->layout.ndim, work->layout.shape[last],
+               work->layout.stride[last]);
+    w.plain = one;
+    w.plain.layout = lm_layout_expand(&one.layout, w.ndim, w.shape);
+    w.indexed = *work;
+    w.indexed.layout = lm_layout_remove(&work->layout, last);
+    w.indexed = lm_at_least_1d(&w.indexed);
+    if (status == LUMA_OK) status = walk(S, &w);
+    luma_release(S, &one);
+    return status;
+}
+
+luma_status luma_one_hot(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t classes) {
+    int n = x->layout.ndim;
+    int64_t shape[LUMA_MAX_DIMS];
+    LM_TRY(lm_tensor_live(S, 1, x));
+    LM_TRY(check_index(S, 1, x, x));
+    if (n == LUMA_MAX_DIMS)
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%d dims: the result has one more, at most %d", n,
+                       LUMA_MAX_DIMS);
+    if (classes < -1 || classes == 0)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld classes: at least 1 expected",
+                       (long long)classes);
+    if (classes < 0) LM_TRY(count_classes(S, x, &classes));
+    memcpy(shape, x->layout.shape, sizeof shape);
+    shape[n] = classes;
+    /* out counts as overlapped: it is written when all labels are right */
+    const luma_tensor *self = out;
+    lm_result r;
+    LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), LUMA_INT64, n + 1, shape, &self,
+                          out->storage ? 1 : 0, 0));
+    return lm_result_close(S, &r, set_ones(S, &r.work, x));
+}
+
 /* ---- several dims at once --------------------------------------------------------------------*/
 
 /* The index tensors of a call, broadcast to `shape`, and where these dims stand in the result. */

@@ -1,6 +1,9 @@
 /* join.c -- tensors put together, repeated, moved around, framed: every result is made of
 ** assignments to parts of it, which copy.c turns into block copies where layouts allow. Layer:
 ** core. */
+#include <string.h>
+
+#include "resize.h"
 #include "tensor.h"
 
 static const char *text(lm_text *buffer, const luma_layout *x) {
@@ -274,14 +277,19 @@ static luma_status pad_fill(luma_state *S, const luma_tensor *work, const luma_t
     return lm_copy(S, &dst, &src);
 }
 
-luma_status luma_pad(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
-                     const int64_t *widths, luma_scalar value) {
-    lm_result r;
+/* Widths by dim, and the shape that they make. */
+typedef struct {
+    int64_t width[LUMA_MAX_DIMS][2];
+    luma_layout all;
+} frame;
+
+static luma_status frame_of(luma_state *S, frame *f, const luma_tensor *x, int n,
+                            const int64_t *widths) {
     lm_text t;
-    luma_layout all = x->layout;
-    int64_t width[LUMA_MAX_DIMS][2] = {{0}};
-    LM_TRY(lm_number_check(S, 3, value, x->dtype));
-    if (n % 2 != 0 || n / 2 > x->layout.ndim) {
+    LM_TRY(lm_tensor_live(S, 1, x));
+    memset(f->width, 0, sizeof f->width);
+    f->all = x->layout;
+    if (n < 0 || n % 2 != 0 || n / 2 > x->layout.ndim) {
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%d widths for %s: two for each padded dim", n,
                        text(&t, &x->layout));
     }
@@ -289,8 +297,8 @@ luma_status luma_pad(luma_state *S, luma_tensor *out, const luma_tensor *x, int 
         int d = x->layout.ndim - 1 - k;
         int64_t size = x->layout.shape[d], before = widths[2 * k], after = widths[2 * k + 1];
         int64_t left = size;
-        width[d][0] = before;
-        width[d][1] = after;
+        f->width[d][0] = before;
+        f->width[d][1] = after;
         bool fits = before >= -size && after >= -size;
         if (fits) left += (before < 0 ? before : 0) + (after < 0 ? after : 0);
         if (!fits || left < 0) {
@@ -298,13 +306,137 @@ luma_status luma_pad(luma_state *S, luma_tensor *out, const luma_tensor *x, int 
                 S, LUMA_ERR_ARGUMENT, 2, "widths %lld and %lld cut more than dim %lld of %s holds",
                 (long long)before, (long long)after, (long long)lm_pos(S, d), text(&t, &x->layout));
         }
-        if (!lm_add_fits(left, before > 0 ? before : 0, &all.shape[d]) ||
-            !lm_add_fits(all.shape[d], after > 0 ? after : 0, &all.shape[d])) {
+        if (!lm_add_fits(left, before > 0 ? before : 0, &f->all.shape[d]) ||
+            !lm_add_fits(f->all.shape[d], after > 0 ? after : 0, &f->all.shape[d])) {
             return lm_fail(S, LUMA_ERR_MEMORY, 2, "the result is too large");
         }
     }
-    LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), x->dtype, all.ndim, all.shape, &x, 1, 0));
-    return lm_result_close(S, &r, pad_fill(S, &r.work, x, width, value));
+    return LUMA_OK;
+}
+
+luma_status luma_pad(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                     const int64_t *widths, luma_scalar value) {
+    lm_result r;
+    frame f;
+    LM_TRY(frame_of(S, &f, x, n, widths));
+    LM_TRY(lm_number_check(S, 3, value, x->dtype));
+    LM_TRY(
+        lm_result_open(S, &r, out, lm_device_of(x), x->dtype, f.all.ndim, f.all.shape, &x, 1, 0));
+    return lm_result_close(S, &r, pad_fill(S, &r.work, x, f.width, value));
+}
+
+/* ---- pad with elements of x ------------------------------------------------------------------*/
+
+/* Writes the `n` places of dst along d from `at` on, of which `size` in the middle, from `lead` on,
+** are written. */
+static luma_status border_side(luma_state *S, const luma_tensor *work, int d, int64_t lead,
+                               int64_t size, int64_t at, int64_t n, luma_border border) {
+    if (n == 0) return LUMA_OK;
+    bool after = at > lead;
+    int64_t last = lead + size - 1;
+    luma_tensor dst = part(work, d, at, n), src = *work;
+    if (border == LUMA_BORDER_CIRCULAR) {
+        src = part(work, d, after ? lead : last - n + 1, n);
+    } else if (border == LUMA_BORDER_REFLECT) {
+        src.layout = lm_layout_slice(&work->layout, d, after ? last - 1 : lead + n, n, -1);
+    } else {
+        src = part(work, d, after ? last : lead, 1);
+        src.layout.shape[d] = n;
+        src.layout.stride[d] = 0;
+    }
+    return lm_copy(S, &dst, &src);
+}
+
+/* x to the middle; then dim after dim, the last first, each side as wide as what is written. */
+static luma_status border_fill(luma_state *S, const luma_tensor *work, const luma_tensor *x,
+                               const frame *f, luma_border border) {
+    luma_tensor from = *x;
+    luma_tensor middle = *work;
+    for (int d = 0; d < x->layout.ndim; d++) {
+        int64_t lead = lm_max(f->width[d][0], 0), trail = lm_max(f->width[d][1], 0);
+        int64_t size = work->layout.shape[d] - lead - trail;
+        from = part(&from, d, lm_max(-f->width[d][0], 0), size);
+        middle = part(&middle, d, lead, size);
+    }
+    LM_TRY(lm_copy(S, &middle, &from));
+    for (int d = x->layout.ndim - 1; d >= 0; d--) {
+        int64_t lead = lm_max(f->width[d][0], 0), trail = lm_max(f->width[d][1], 0);
+        int64_t size = middle.layout.shape[d];
+        middle.layout.shape[d] = work->layout.shape[d];
+        middle.layout.offset -= lead * middle.layout.stride[d];
+        LM_TRY(border_side(S, &middle, d, lead, size, 0, lead, border));
+        LM_TRY(border_side(S, &middle, d, lead, size, lead + size, trail, border));
+    }
+    return LUMA_OK;
+}
+
+/* A dim of `size` elements, of which `left` stay, has what the border takes. */
+static luma_status border_check(luma_state *S, const luma_tensor *x, int d, const int64_t *width,
+                                luma_border border) {
+    int64_t size = x->layout.shape[d], wide = lm_max(width[0], width[1]);
+    int64_t left = size + lm_min(width[0], 0) + lm_min(width[1], 0);
+    lm_text t;
+    if (wide <= 0) return LUMA_OK;
+    if (border == LUMA_BORDER_REFLECT && wide >= size)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2,
+                       "width %lld reflects more than dim %lld of %s holds: at most %lld",
+                       (long long)wide, (long long)lm_pos(S, d), text(&t, &x->layout),
+                       (long long)(size > 0 ? size - 1 : 0));
+    if (border == LUMA_BORDER_CIRCULAR && wide > left)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2,
+                       "width %lld goes round dim %lld of %s more than once: at most %lld",
+                       (long long)wide, (long long)lm_pos(S, d), text(&t, &x->layout),
+                       (long long)left);
+    if (left == 0)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "dim %lld of %s has no element to repeat",
+                       (long long)lm_pos(S, d), text(&t, &x->layout));
+    return LUMA_OK;
+}
+
+/* Reflections see the elements that negative widths cut, so that these are cut last. */
+static luma_status reflect_and_cut(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                                   const int64_t *widths) {
+    int64_t grow[2 * LUMA_MAX_DIMS], cut[2 * LUMA_MAX_DIMS];
+    luma_tensor whole = LUMA_NEW;
+    for (int k = 0; k < n; k++) {
+        grow[k] = lm_max(widths[k], 0);
+        cut[k] = lm_min(widths[k], 0);
+    }
+    LM_TRY(luma_pad_border(S, &whole, x, n, grow, LUMA_BORDER_REFLECT));
+    luma_status status = luma_pad(S, out, &whole, n, cut, luma_integer(0).number);
+    luma_release(S, &whole);
+    return status;
+}
+
+luma_status luma_pad_border(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                            const int64_t *widths, luma_border border) {
+    lm_result r;
+    frame f;
+    bool cuts = false;
+    LM_TRY(frame_of(S, &f, x, n, widths));
+    if (border != LUMA_BORDER_REFLECT && border != LUMA_BORDER_REPLICATE &&
+        border != LUMA_BORDER_CIRCULAR)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "no border has the number %d", (int)border);
+    for (int d = 0; d < x->layout.ndim; d++)
+        LM_TRY(border_check(S, x, d, f.width[d], border));
+    for (int k = 0; k < n; k++)
+        cuts = cuts || widths[k] < 0;
+    if (cuts && border == LUMA_BORDER_REFLECT) return reflect_and_cut(S, out, x, n, widths);
+    LM_TRY(
+        lm_result_open(S, &r, out, lm_device_of(x), x->dtype, f.all.ndim, f.all.shape, &x, 1, 0));
+    luma_status status = luma_numel(&r.work) ? border_fill(S, &r.work, x, &f, border) : LUMA_OK;
+    return lm_result_close(S, &r, status);
+}
+
+luma_status lm_pad_arg(luma_state *S, luma_tensor *out, const luma_tensor *x, int n,
+                       const int64_t *widths, int mode, const lm_arg *value) {
+    luma_scalar fill = value->given ? value->number : luma_integer(0).number;
+    if (mode > 0 && value->given)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 4, "a value is for mode 'constant'");
+    if (mode > 0) return luma_pad_border(S, out, x, n, widths, (luma_border)(mode - 1));
+    luma_status status = luma_pad(S, out, x, n, widths, fill);
+    if (status != LUMA_OK && S->argument == 3) S->argument = 4;
+    return status;
 }
 
 /* ---- writes into a copy, or in place ---------------------------------------------------------*/

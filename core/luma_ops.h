@@ -111,7 +111,12 @@ LUMA_VIEW(tril, int64_t diagonal);
 LUMA_VIEW(triu, int64_t diagonal);
 LUMA_VIEW(diag, int64_t diagonal);
 LUMA_VIEW(roll, int n, const int64_t *shifts, int m, const int64_t *dims);
+/* widths: before and after of the last dim, of the one before it, ...; negative ones cut. pad_border
+** repeats elements of x instead of a value. Reflections leave out the edge, so that widths are below
+** the size; circular ones are at most the size; a border needs an element. */
+typedef enum { LUMA_BORDER_REFLECT, LUMA_BORDER_REPLICATE, LUMA_BORDER_CIRCULAR } luma_border;
 LUMA_VIEW(pad, int n, const int64_t *widths, luma_scalar value);
+LUMA_VIEW(pad_border, int n, const int64_t *widths, luma_border border);
 LUMA_VIEW(masked_fill, const luma_tensor *mask, const luma_tensor *value);
 /* x with src written along dim from start; src broadcasts to what it covers. */
 LUMA_VIEW(slice_set, const luma_tensor *src, int64_t dim, int64_t start);
@@ -131,6 +136,13 @@ LUMA_VIEW(scatter, int64_t dim, const luma_tensor *index, const luma_tensor *src
 LUMA_VIEW(scatter_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
 LUMA_VIEW(index_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
 LUMA_VIEW(index_copy, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+/* index of any shape, weight (rows, n): row by row (the shape of index, n), in this order as PyTorch's
+** functional form. */
+LUMA_API luma_status luma_embedding(luma_state *S, luma_tensor *out, const luma_tensor *index,
+                                    const luma_tensor *weight);
+/* x: labels; the result has one dim more, of size classes, in which 1 stands at the label and 0
+** elsewhere, int64. classes -1: as many as the greatest label needs, which waits for the device. */
+LUMA_VIEW(one_hot, int64_t classes);
 /* x[index[0], index[1], ...]: one entry for each of the first n dims, NULL for the whole dim. The
 ** index tensors broadcast together; their dims stand where the indexed dims were when those are side
 ** by side, else in front. get copies; put writes values (broadcast, cast, or a number) into x, the
@@ -160,6 +172,43 @@ LUMA_VIEW(mm, const luma_tensor *b);
 LUMA_VIEW(bmm, const luma_tensor *b);
 LUMA_VIEW(mv, const luma_tensor *v);
 LUMA_VIEW(dot, const luma_tensor *w);
+
+/* Images and volumes (core/resize.c). x (n, c, d1, ...) of 1 to 3 spatial dims in the n sizes, one for
+** each or one for all, or (n = 0) in scale_factor times their size. Places are PyTorch's: nearest floor(i
+** in / out), linear (i + 0.5) in / out - 0.5 or, with align_corners, i (in - 1) / (out - 1); in / out is
+** 1 / scale_factor where that is given. Linear modes take integers to the default float dtype. */
+typedef enum { LUMA_RESIZE_NEAREST, LUMA_RESIZE_LINEAR } luma_resize;
+LUMA_VIEW(interpolate, int n, const int64_t *size, double scale_factor, luma_resize mode,
+          bool align_corners);
+LUMA_VIEW(pixel_shuffle, int64_t factor);   /* (..., c r^2, h, w) to (..., c, h r, w r) */
+LUMA_VIEW(pixel_unshuffle, int64_t factor); /* and back */
+
+/* Losses (core/loss.c): of floats in their dtype, of integers in the default float dtype; narrow
+** floats are computed in float32. The result is 0-d, or with NONE that of each place; a mean of no
+** places is NaN. Where there is no class dim, target and weights (NULL: none) broadcast to x. */
+typedef enum {
+    LUMA_REDUCTION_MEAN,
+    LUMA_REDUCTION_SUM,
+    LUMA_REDUCTION_NONE,
+    LUMA_REDUCTION_BATCHMEAN /* kl_div: the sum by the size of dim 0 */
+} luma_reduction;
+LUMA_VIEW(mse_loss, const luma_tensor *target, luma_reduction reduction);
+LUMA_VIEW(l1_loss, const luma_tensor *target, luma_reduction reduction);
+LUMA_VIEW(huber, const luma_tensor *target, double delta, luma_reduction reduction);
+LUMA_VIEW(smooth_l1, const luma_tensor *target, double beta, luma_reduction reduction);
+/* x: probabilities, logits, logarithms of probabilities. */
+LUMA_VIEW(bce, const luma_tensor *target, const luma_tensor *weight, luma_reduction reduction);
+LUMA_VIEW(bce_with_logits, const luma_tensor *target, const luma_tensor *weight,
+          const luma_tensor *pos_weight, luma_reduction reduction);
+LUMA_VIEW(kl_div, const luma_tensor *target, bool log_target, luma_reduction reduction);
+/* x (c) or (n, c, d1, ...) logits (nll_loss: logarithms of probabilities). target: labels () or (n, d1,
+** ...) from the index base on, or (cross_entropy) probabilities of the shape of x. weight (c). Labels
+** that are *ignore_index (NULL: none) lose nothing and do not count. The mean is by the weights of the
+** labels; of probabilities by the number of places. */
+LUMA_VIEW(cross_entropy, const luma_tensor *target, const luma_tensor *weight,
+          const int64_t *ignore_index, double label_smoothing, luma_reduction reduction);
+LUMA_VIEW(nll_loss, const luma_tensor *target, const luma_tensor *weight,
+          const int64_t *ignore_index, luma_reduction reduction);
 
 /* Values on the host. */
 LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "create.h"
+#include "resize.h"
 #include "tensor.h"
 #include "view.h"
 
