@@ -24,6 +24,19 @@ typedef struct {
     luma_tensor out, x;
 } lm_scan;
 
+/* Lines made of the last `along` dims (1 or 2) of x: the mean is taken off (not of rms), then they
+** are divided by the root of their mean square + eps; LM_NORMALIZE_AFFINE leaves them. Then y * weight
+** + bias. x and out have one shape, of floats of one dtype; out is contiguous, the last dim of x
+** has stride 1 or size 1; there are elements. weight and bias (storage NULL: none) have the shape
+** and the same strides, 0 or 1 along the last dim, of float64 if x has it, else of float32. */
+typedef enum { LM_NORMALIZE_LAYER, LM_NORMALIZE_RMS, LM_NORMALIZE_AFFINE } lm_normalize_kind;
+typedef struct {
+    lm_normalize_kind kind;
+    int along;
+    double eps;
+    luma_tensor out, x, weight, bias;
+} lm_normalize;
+
 /* Elements at places that index tensors decide. shape is walked in row-major order; duplicates are
 ** written or added in that order too. Every index is checked before the first write
 ** (lm_index_fail); what is written overlaps nothing that is read. */
@@ -131,6 +144,7 @@ typedef struct {
     luma_status (*fill)(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);
     luma_status (*reduce)(luma_state *S, lm_device *d, const lm_reduce *r);
     luma_status (*scan)(luma_state *S, lm_device *d, const lm_scan *s);
+    luma_status (*normalize)(luma_state *S, lm_device *d, const lm_normalize *n);
     luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);
     luma_status (*index)(luma_state *S, lm_device *d, const lm_index *i);
     /* x: bool, contiguous. count: how many hold. positions: int64 (count, ndim), contiguous */

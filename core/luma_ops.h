@@ -166,6 +166,34 @@ LUMA_VIEW(cumsum, int64_t dim);
 LUMA_VIEW(softmax, int64_t dim);
 LUMA_VIEW(log_softmax, int64_t dim);
 
+/* Normalisation. Of floats in their own dtype, computed in float32 (float64 of float64), statistics
+** in double; of integers in the default float dtype. weight and bias, NULL where there is none, have
+** any number dtype; eps >= 0. Errors name argument 1 for x, and so on.
+** layer: the last n dims of x, which have this shape, are one line: (x - mean) / sqrt(var + eps) *
+** weight + bias (Ba, Kiros and Hinton, 2016), weight and bias in the shape of the line.
+** rms: x / sqrt(mean of x^2 + eps) * weight (Zhang and Sennrich, 2019); has_eps false: the machine
+** epsilon of the result's dtype.
+** group: x (batch, channels, ...), lines of channels / groups channels and all that follow; weight
+** and bias (channels) (Wu and He, 2018).
+** batch: x (batch, channels, ...), of each channel the statistics of this batch (training), whose
+** variance is divided by the number of values and of which there must be 2 or more, or the running
+** ones; training moves running_mean and running_var (channels), floats or both NULL, in place by
+** running += (batch - running) * momentum, with the unbiased variance (Ioffe and Szegedy, 2015).
+** instance: the same by statistics of every instance and channel; running ones move by their mean
+** over the batch, and serve instead unless use_input_stats. */
+LUMA_VIEW(layer_norm, int n, const int64_t *shape, const luma_tensor *weight,
+          const luma_tensor *bias, double eps);
+LUMA_VIEW(rms_norm, int n, const int64_t *shape, const luma_tensor *weight, bool has_eps,
+          double eps);
+LUMA_VIEW(group_norm, int64_t groups, const luma_tensor *weight, const luma_tensor *bias,
+          double eps);
+LUMA_VIEW(batch_norm, const luma_tensor *running_mean, const luma_tensor *running_var,
+          const luma_tensor *weight, const luma_tensor *bias, bool training, double momentum,
+          double eps);
+LUMA_VIEW(instance_norm, const luma_tensor *running_mean, const luma_tensor *running_var,
+          const luma_tensor *weight, const luma_tensor *bias, bool use_input_stats, double momentum,
+          double eps);
+
 /* Matrix products: a (..., m, k), b (..., k, n) to (..., m, n). */
 LUMA_VIEW(matmul, const luma_tensor *b);
 LUMA_VIEW(mm, const luma_tensor *b);

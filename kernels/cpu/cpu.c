@@ -112,6 +112,7 @@ const lm_device_ops lm_cpu_ops = {
     .reduce = lm_cpu_reduce,
     .sort = lm_cpu_sort,
     .scan = lm_cpu_scan,
+    .normalize = lm_cpu_normalize,
     .index = lm_cpu_index,
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,

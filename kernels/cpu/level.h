@@ -162,6 +162,20 @@ typedef struct {
                                    int64_t sy, const double *first, const double *second);
 } lm_scan_kernels;
 
+/* cpu/level/normalize.c, of the two float types. What m rows get: weight and bias (NULL: none) are
+** of the rows' own type; row, step: their strides in elements from row to row, and along a row, 0
+** or 1, which is 0 when there are none. */
+typedef struct {
+    const double *mean, *scale;
+    const void *weight, *bias;
+    int64_t row, step;
+} lm_normal;
+typedef struct {
+    /* y = (x - mean) * scale * weight + bias, rows of n elements */
+    void (*apply[LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
+                                int64_t sy, const lm_normal *l);
+} lm_normalize_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
@@ -172,7 +186,8 @@ typedef struct {
     X(lm_gemm_kernels, gemm)                                                                       \
     X(lm_sort_kernels, sort)                                                                       \
     X(lm_random_kernels, random)                                                                   \
-    X(lm_scan_kernels, scan)
+    X(lm_scan_kernels, scan)                                                                       \
+    X(lm_normalize_kernels, normalize)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

@@ -340,4 +340,24 @@ typedef struct {
     int64_t lines_x[LM_WALK_DIMS], lines_y[LM_WALK_DIMS];
 } lm_args_scan;
 
+/* ---- normalisation ---- */
+
+/* Bytes of a line, as computed, that a lane of normalize_short holds. */
+#define LM_NORMALIZE_BYTES 64
+
+/* Lines and the elements along them; steps in bytes, of x, y, and weight and bias. */
+typedef struct {
+    const void *x;
+    void *y;
+    const void *weight, *bias; /* NULL: none */
+    void *parts;               /* per line and chunk: the sum, then as many sums of squares */
+    double eps;
+    int64_t chunk, chunks;
+    lm_lanes group;
+    int32_t centered; /* the mean is taken off */
+    int32_t unused;
+    lm_walk lines, along;
+    int64_t line_step[3][LM_WALK_DIMS], step[3][LM_WALK_DIMS];
+} lm_args_normalize;
+
 #endif

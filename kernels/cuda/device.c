@@ -328,4 +328,5 @@ const lm_device_ops lm_cuda_ops = {
     .count_nonzero = lm_cuda_count_nonzero,
     .nonzero = lm_cuda_nonzero,
     .scan = lm_cuda_scan,
+    .normalize = lm_cuda_normalize,
 };
