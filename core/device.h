@@ -93,6 +93,16 @@ typedef struct lm_random {
     int bits;              /* that a uniform number keeps of its word */
 } lm_random;
 
+/* out (N, O, D, H, W) of x (N, C, D', H', W') and w (O, C / groups, KD, KH, KW): position o meets tap
+** k at position o * stride + k * dilation - before of x, which is 0 outside of it. before may be
+** negative, sizes of w may be 0. x, w and bias have any number dtypes that meet in out's; any layouts.
+** Reads nothing of out. */
+typedef struct {
+    luma_tensor out, x, w;
+    luma_tensor bias; /* (O); storage NULL: none */
+    int64_t stride[3], dilation[3], before[3], groups;
+} lm_conv;
+
 typedef struct lm_device lm_device;
 typedef struct {
     const char *kind; /* "cpu", "cuda" */
@@ -155,6 +165,7 @@ typedef struct {
     ** a and b have any number dtypes that meet in out's (k may be 0: zeros) */
     luma_status (*matmul)(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
                           const luma_tensor *b);
+    luma_status (*conv)(luma_state *S, lm_device *d, const lm_conv *v);
     luma_status (*random)(luma_state *S, lm_device *d, const lm_random *r);
 } lm_device_ops;
 

@@ -237,6 +237,35 @@ LUMA_VIEW(cross_entropy, const luma_tensor *target, const luma_tensor *weight,
           const int64_t *ignore_index, double label_smoothing, luma_reduction reduction);
 LUMA_VIEW(nll_loss, const luma_tensor *target, const luma_tensor *weight,
           const int64_t *ignore_index, luma_reduction reduction);
+/* Convolutions: x (N, C, size...) or (C, size...) and w (O, C / groups, kernel...) to (N, O, size...) or
+** (O, size...), each size (size + before + after - dilation * (kernel - 1) - 1) / stride + 1;
+** bias (O), or NULL. Transposed: w (C, O / groups, kernel...), each size
+** (size - 1) * stride - before - after + dilation * (kernel - 1) + output_padding + 1. Dtypes promote,
+** integers wrap, small floats are summed in float32. */
+typedef struct luma_conv_options {
+    /* lists of one number for all spatial dims, or one for each; padding also before and after of
+    ** each, first dim first. None: 1, and 0 of paddings */
+    int nstride, npadding, ndilation, noutput_padding;
+    const int64_t *stride, *padding, *dilation, *output_padding;
+    bool same;      /* as much padding as keeps sizes; with stride 1, not transposed */
+    int64_t groups; /* at least 1 */
+} luma_conv_options;
+#define LUMA_CONV(name)                                                                            \
+    LUMA_VIEW(name, const luma_tensor *w, const luma_tensor *bias, const luma_conv_options *o)
+/* o NULL: no list, one group */
+LUMA_CONV(conv1d);
+LUMA_CONV(conv2d);
+LUMA_CONV(conv3d);
+LUMA_CONV(conv_transpose1d);
+LUMA_CONV(conv_transpose2d);
+LUMA_CONV(conv_transpose3d);
+#undef LUMA_CONV
+/* Windows of x (N, C, size...) or (C, size...) as columns (N, C * taps, windows) or without N, and back:
+** sums of all that came from one place. Two spatial dims, or three where kernel (or size) has three
+** numbers; groups and output padding count for nothing. */
+LUMA_VIEW(im2col, int nkernel, const int64_t *kernel, const luma_conv_options *o);
+LUMA_VIEW(col2im, int nsize, const int64_t *size, int nkernel, const int64_t *kernel,
+          const luma_conv_options *o);
 
 /* Values on the host. */
 LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x,

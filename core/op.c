@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conv.h"
 #include "create.h"
 #include "resize.h"
 #include "tensor.h"

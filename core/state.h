@@ -109,6 +109,16 @@ static inline int64_t lm_ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+/* Of a >= 0 and b >= 0. */
+static inline int64_t lm_gcd(int64_t a, int64_t b) {
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* a * b and a + b of sizes; false when they do not fit into int64. */
 static inline bool lm_mul_fits(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);

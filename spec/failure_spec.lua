@@ -54,6 +54,17 @@ local special = {
   bmm = function() return {float(1, 3, 4), float(1, 4, 3)} end,
   mv = function() return {float(3, 4), float(3, 4)[1]} end,
   dot = function() return {float(12), float(12)} end,
+  conv1d = function() return {float(3, 4), float(2, 3, 2), luma.ones(2)} end,
+  conv2d = function()
+    return {float(1, 3, 4):to("float16"), float(3, 1, 2, 2):transpose(3, 4), luma.ones(3)}
+  end,
+  conv3d = function() return {float(1, 1, 3, 4), float(3, 1, 1, 2, 2), {padding = 1}} end,
+  conv_transpose1d = function() return {float(3, 4), float(3, 2, 2), {stride = 3}} end,
+  conv_transpose2d = function() return {float(1, 3, 4), float(1, 3, 2, 2), luma.ones(3), {stride = 2}} end,
+  conv_transpose3d = function() return {float(1, 1, 3, 4), float(1, 3, 1, 2, 2)} end,
+  im2col = function() return {float(1, 3, 4), {2, 2}, {padding = 1}} end,
+  col2im = function() return {float(4, 3):to("float16"), {2, 4}, {2, 2}} end,
+  fold = function() return {float(3, 4):t(), {2, 4}, {2, 2}} end,
   topk = function() return {float(3, 4), 2} end,
   clamp = function() return {float(3, 4), 2, 5} end,
 }

@@ -117,6 +117,7 @@ const lm_device_ops lm_cpu_ops = {
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,
     .matmul = lm_cpu_matmul,
+    .conv = lm_cpu_conv,
     .random = lm_cpu_random,
 };
 

@@ -100,6 +100,11 @@ typedef struct {
     /* c (m, n) from a (m, k) of any strides and b (k, n) whose columns lie side by side */
     void (*small)(int64_t m, int64_t n, int64_t k, const void *a, int64_t ra, int64_t ka,
                   const void *b, int64_t kb, void *c, int64_t ldc, bool add);
+    /* c (m, n) from a in panels of `width` rows (mr at most) and b (k, n) whose row p begins at
+    ** b + at[p] and is read to the end of its last vector; where it does not add, bias (m) is
+    ** added unless NULL */
+    void (*rows)(int64_t m, int64_t n, int64_t k, const void *a, int64_t width, const void *b,
+                 const int32_t *at, void *c, int64_t ldc, bool add, const void *bias);
     lm_gemm_few few;
 } lm_gemm;
 /* float32 (8- and 16-bit floats are read into it), float64, and words that wrap: 32 bits for all

@@ -35,6 +35,7 @@
 #define DOTS 2
 #endif
 #define NV 2
+#define WIDE 4    /* vectors of a single row */
 #define SWEEP 4   /* rows that meet four streams */
 #define AHEAD 256 /* bytes that such a stream is asked for ahead of time */
 #define STREAMS 4 /* columns of dots, rows of sweep that are read side by side */
@@ -109,10 +110,10 @@ static INLINE VEC widen_part_f16(const uint16_t *p, int n) {
 #endif
 
 const lm_gemm_kernels LM_TABLE(gemm) = {
-    {MR, NV *VECTOR / 4, pack_f32, block_f32, small_f32, {dots_f32, sweep_f32}},
-    {MR, NV *VECTOR / 8, pack_f64, block_f64, small_f64, {dots_f64, sweep_f64}},
-    {MR, NV *VECTOR / 4, pack_w32, block_w32, small_w32, {dots_w32, sweep_w32}},
-    {MR, NV *VECTOR / 8, pack_w64, block_w64, small_w64, {dots_w64, sweep_w64}},
+    {MR, NV *VECTOR / 4, pack_f32, block_f32, small_f32, rows_f32, {dots_f32, sweep_f32}},
+    {MR, NV *VECTOR / 8, pack_f64, block_f64, small_f64, rows_f64, {dots_f64, sweep_f64}},
+    {MR, NV *VECTOR / 4, pack_w32, block_w32, small_w32, rows_w32, {dots_w32, sweep_w32}},
+    {MR, NV *VECTOR / 8, pack_w64, block_w64, small_w64, rows_w64, {dots_w64, sweep_w64}},
     {dots_bf16, sweep_bf16},
     {FEW_F16},
 };

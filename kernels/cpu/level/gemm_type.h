@@ -207,6 +207,117 @@ static void F(pack)(int64_t lines, int64_t width, int64_t k, const void *xv, int
     }
 }
 
+/* ---- tiles of rows that lie anywhere --------------------------------------------------------- */
+
+/* As tile, where row p of b begins at b + at[p] and is read to the end of its vectors; a in panels,
+** ka from column to column. First = instead of +=, bias (of the rows; may be NULL) is added. */
+static INLINE void F(tile_at)(const int rows, const int nv, const bool whole, int n, int64_t k,
+                              const T *a, int64_t ka, const T *b, const int32_t *at, T *c,
+                              int64_t ldc, bool add, const T *bias) {
+    VEC sum[MR][WIDE];
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < nv; j++) sum[i][j] = (VEC){0};
+    }
+    for (int64_t p = 0; p < k; p++) {
+        const T *row = b + at[p];
+        VEC w[WIDE];
+        UNROLL for (int j = 0; j < nv; j++) w[j] = F(load)(row + j * LANES);
+        UNROLL for (int i = 0; i < rows; i++) {
+            UNROLL for (int j = 0; j < nv; j++) sum[i][j] += a[i] * w[j];
+        }
+        a += ka;
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < nv; j++) {
+            T *to = c + i * ldc + j * LANES;
+            if (add) {
+                sum[i][j] += F(get)(to, whole, n);
+            } else if (bias) {
+                sum[i][j] += bias[i];
+            }
+            F(put)(to, whole, n, sum[i][j]);
+        }
+    }
+}
+
+static INLINE void F(edge_at)(int rows, const int nv, const bool whole, int n, int64_t k,
+                              const T *a, int64_t ka, const T *b, const int32_t *at, T *c,
+                              int64_t ldc, bool add, const T *bias) {
+    switch (rows) {
+    case 1:
+        F(tile_at)(1, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+    case 2:
+        F(tile_at)(2, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+    case 3:
+        F(tile_at)(3, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+#if EDGE > 4
+    case 4:
+        F(tile_at)(4, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+    case 5:
+        F(tile_at)(5, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+#endif
+#if EDGE > 6
+    case 6:
+        F(tile_at)(6, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+    case 7:
+        F(tile_at)(7, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+#endif
+    default:
+        F(tile_at)(EDGE, nv, whole, n, k, a, ka, b, at, c, ldc, add, bias);
+        break;
+    }
+}
+
+/* c (m, n) = or += a (m, k) b (k, n): a in panels of `width` rows, at most MR. */
+ONCE static void F(rows)(int64_t m, int64_t n, int64_t k, const void *av, int64_t width,
+                         const void *bv, const int32_t *at, void *cv, int64_t ldc, bool add,
+                         const void *bias_v) {
+    for (int64_t j = 0; j < n;) {
+        const T *b = (const T *)bv + j, *bias = bias_v;
+        T *c = (T *)cv + j;
+        const int64_t columns = n - j;
+        if (m == 1 && columns >= WIDE * LANES) {
+            F(tile_at)(1, WIDE, true, 0, k, av, width, b, at, c, ldc, add, bias);
+            j += WIDE * LANES;
+            continue;
+        }
+        for (int64_t i = 0; i < m; i += width) {
+            for (int64_t from = 0, rows = m - i < width ? m - i : width; rows > 0;) {
+                const int r = (int)(rows == MR ? MR : rows <= EDGE ? rows : (rows + 1) / 2);
+                const T *a = (const T *)av + i * k + from;
+                T *to = c + (i + from) * ldc;
+                const T *own = bias ? bias + i + from : bias;
+                if (r == MR && columns >= NR) {
+                    F(tile_at)(MR, NV, true, 0, k, a, width, b, at, to, ldc, add, own);
+                } else if (columns >= NR) {
+                    F(edge_at)(r, NV, true, 0, k, a, width, b, at, to, ldc, add, own);
+                } else if (columns >= LANES) {
+                    if (r == MR) {
+                        F(tile_at)(MR, 1, true, 0, k, a, width, b, at, to, ldc, add, own);
+                    } else {
+                        F(edge_at)(r, 1, true, 0, k, a, width, b, at, to, ldc, add, own);
+                    }
+                } else if (r == MR) {
+                    F(tile_at)
+                    (MR, 1, false, (int)columns, k, a, width, b, at, to, ldc, add, own);
+                } else {
+                    F(edge_at)(r, 1, false, (int)columns, k, a, width, b, at, to, ldc, add, own);
+                }
+                from += r;
+                rows -= r;
+            }
+        }
+        j += columns >= NR ? NR : columns >= LANES ? LANES : columns;
+    }
+}
+
 /* ---- few rows: memory-bound ----------------------------------------------------------------- */
 
 static INLINE T F(lanes_sum)(VEC v) {

@@ -1,0 +1,520 @@
+/* conv.c -- the conv slot of the CPU. Output positions are columns, taken in boxes; what a box meets
+** of some channels of x is staged once, as elements of the sums, with zeros around, so that every
+** tap finds its columns side by side; the loops of level/gemm.c multiply from there. Boxes and
+** threads never change the order of a sum. Layer: kernels/cpu. */
+#include <string.h>
+
+#include "cpu.h"
+#include "pool.h"
+#include "tensor.h"
+
+#define DIMS 4      /* n, depth, height, width */
+#define BLOCK_K 448 /* values of a sum that are staged together */
+#define SUMS 262144 /* of a box at most, where it has more columns than */
+#define FEW_COLUMNS 64
+#define COLUMNS 320 /* of a box; where few rows meet them */
+#define MANY_COLUMNS 4096
+#define FEW_ROWS 4
+#define STAGE 786432      /* bytes of sheets that hold whole pieces of x */
+#define JOB_FLOPS 1000000 /* what a thread is woken for */
+
+/* out (groups, m, columns) = w (groups, m, k) x staged (groups, k, columns); k = channels * taps */
+typedef struct {
+    luma_state *S;
+    const lm_gemm *g;
+    int64_t size; /* bytes of the accumulator type */
+    int64_t groups, m, channels, taps, k;
+    /* of the dims: positions of out, of x, taps, how far a position and a tap move in x */
+    int64_t out[DIMS], in[DIMS], kernel[DIMS], stride[DIMS], dilation[DIMS], before[DIMS];
+    const char *x;
+    char *y;
+    int64_t x_stride[DIMS], x_channel; /* bytes */
+    int64_t y_stride[DIMS], y_channel;
+    lm_cast_fn *read, *write; /* elements of x to the accumulator type; sums to elements of out */
+    bool x_ready, direct;     /* x is of the accumulator type; out can hold a box of sums */
+    const char *weights;      /* panels of `width` rows, by group and block */
+    const char *bias;         /* (groups, m) of the accumulator type, or NULL */
+    int64_t width;
+    /* A block: `block` channels, or one piece of the taps of one channel. */
+    int64_t block, pieces, piece;
+    /* A sheet: the elements that one tap meets; in `whole` form all taps of one phase: those that
+    ** are a multiple of the stride apart. sheets: per dim. */
+    bool whole;
+    int64_t sheets[DIMS], sheet_bytes, nsheets;
+    int32_t *at; /* of each k of a block: where its columns begin, elements */
+    int64_t box[DIMS], tiles[DIMS], pitch[DIMS], ntiles;
+    int64_t piece_m, pieces_m;
+    char *slots;
+    int nslots;
+    int64_t slot_bytes, stage_bytes, ldc;
+    unsigned char taken[256]; /* atomic */
+    bool stop;                /* the interrupt flag was seen; atomic */
+} plan;
+
+static int64_t round_up(int64_t x, int64_t unit) {
+    return lm_ceil_div(x, unit) * unit;
+}
+
+static bool stopped(plan *p) {
+    if (lm_interrupted(p->S)) __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&p->stop, __ATOMIC_RELAXED);
+}
+
+/* ---- staging -------------------------------------------------------------------------------- */
+
+/* A box on its way: where it begins and how much of it there is. */
+typedef struct {
+    int64_t from[DIMS], count[DIMS], group;
+} tile;
+
+/* How far a tap, or a sheet in whole form, is from the first. */
+static int64_t shift_of(const plan *p, int d, int64_t sheet) {
+    return p->whole ? sheet * p->dilation[d] % p->stride[d] : sheet * p->dilation[d];
+}
+
+/* Positions along d that a sheet holds for so many columns. */
+static int64_t extent(const plan *p, int d, int64_t count) {
+    return p->whole ? count + (p->kernel[d] - 1) * p->dilation[d] / p->stride[d] : count;
+}
+
+/* Of `count` positions the first of which is `first` in x, the next each `step` further: those
+** that x has, [*lo, *hi). */
+static void inside(int64_t first, int64_t step, int64_t count, int64_t size, int64_t *lo,
+                   int64_t *hi) {
+    *lo = first < 0 ? lm_min(lm_ceil_div(-first, step), count) : 0;
+    *hi = first >= size ? 0 : lm_min(lm_ceil_div(size - first, step), count);
+    if (*hi < *lo) *hi = *lo;
+}
+
+static void stage_row(const plan *p, const char *x, int64_t step, int64_t lo, int64_t hi,
+                      int64_t count, char *y) {
+    const int64_t size = p->size;
+    memset(y, 0, (size_t)(lo * size));
+    if (p->x_ready && step == size) {
+        memcpy(y + lo * size, x + lo * step, (size_t)((hi - lo) * size));
+    } else if (hi > lo) {
+        p->read(hi - lo, x + lo * step, step, y + lo * size, size);
+    }
+    memset(y + hi * size, 0, (size_t)((count - hi) * size));
+}
+
+/* One sheet of the channel at x. */
+static void stage_sheet(const plan *p, const tile *t, const char *x, const int64_t *sheet,
+                        char *y) {
+    int64_t first[DIMS], count[DIMS], lo, hi, at[DIMS];
+    for (int d = 0; d < DIMS; d++) {
+        first[d] = t->from[d] * p->stride[d] + shift_of(p, d, sheet[d]) - p->before[d];
+        count[d] = extent(p, d, t->count[d]);
+    }
+    const int64_t step = p->stride[3] * p->x_stride[3];
+    inside(first[3], p->stride[3], count[3], p->in[3], &lo, &hi);
+    for (at[0] = 0; at[0] < count[0]; at[0]++) {
+        for (at[1] = 0; at[1] < count[1]; at[1]++) {
+            for (at[2] = 0; at[2] < count[2]; at[2]++) {
+                const char *row = x + first[3] * p->x_stride[3];
+                int64_t to = 0;
+                bool there = hi > lo;
+                for (int d = 0; d < 3; d++) {
+                    const int64_t place = first[d] + at[d] * p->stride[d];
+                    there = there && place >= 0 && place < p->in[d];
+                    row += place * p->x_stride[d];
+                    to += at[d] * p->pitch[d];
+                }
+                if (there) {
+                    stage_row(p, row, step, lo, hi, count[3], y + to * p->size);
+                } else {
+                    memset(y + to * p->size, 0, (size_t)(count[3] * p->size));
+                }
+            }
+        }
+    }
+}
+
+/* Channels lo..hi of a group; of the taps those from..to, where sheets are taps. */
+static void stage(plan *p, const tile *t, int64_t lo, int64_t hi, int64_t from, int64_t to,
+                  char *y) {
+    for (int64_t c = lo; c < hi; c++) {
+        const char *x = p->x + (t->group * p->channels + c) * p->x_channel;
+        for (int64_t s = p->whole ? 0 : from; s < (p->whole ? p->nsheets : to); s++) {
+            int64_t sheet[DIMS], rest = s;
+            if ((s & 63) == 63 && stopped(p)) return;
+            for (int d = DIMS - 1; d >= 0; d--) {
+                sheet[d] = rest % p->sheets[d];
+                rest /= p->sheets[d];
+            }
+            stage_sheet(p, t, x, sheet, y);
+            y += p->sheet_bytes;
+        }
+    }
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+/* Sums of rows into out, line by line. */
+static void put(const plan *p, const tile *t, int64_t row, int64_t rows, const char *sums) {
+    int64_t at[3];
+    for (int64_t i = 0; i < rows; i++, sums += p->ldc * p->size) {
+        char *y = p->y + (t->group * p->m + row + i) * p->y_channel;
+        for (int d = 0; d < DIMS; d++)
+            y += t->from[d] * p->y_stride[d];
+        for (at[0] = 0; at[0] < t->count[0]; at[0]++) {
+            for (at[1] = 0; at[1] < t->count[1]; at[1]++) {
+                for (at[2] = 0; at[2] < t->count[2]; at[2]++) {
+                    int64_t from = 0, to = 0;
+                    for (int d = 0; d < 3; d++) {
+                        from += at[d] * p->pitch[d];
+                        to += at[d] * p->y_stride[d];
+                    }
+                    p->write(t->count[3], sums + from * p->size, p->size, y + to, p->y_stride[3]);
+                }
+            }
+        }
+    }
+}
+
+/* Rows `row` and on of a box. */
+static void run_tile(plan *p, const tile *t, int64_t row, int64_t rows, char *slot) {
+    const int64_t size = p->size, padded = round_up(p->m, p->width);
+    char *sums = slot + p->stage_bytes;
+    const char *bias = p->bias ? p->bias + (t->group * p->m + row) * size : NULL;
+    int64_t columns = 1, ldc = p->ldc;
+    for (int d = 0; d < DIMS; d++)
+        columns += (t->count[d] - 1) * p->pitch[d];
+    if (p->direct) {
+        sums = p->y + (t->group * p->m + row) * p->y_channel;
+        for (int d = 0; d < DIMS; d++)
+            sums += t->from[d] * p->y_stride[d];
+        ldc = p->y_channel / size;
+    }
+    if (p->k == 0)
+        p->g->rows(rows, columns, 0, slot, p->width, slot, p->at, sums, ldc, false, bias);
+    for (int64_t c = 0; c < p->channels && p->taps > 0; c += p->block) {
+        const int64_t end = lm_min(c + p->block, p->channels);
+        for (int64_t from = 0; from < p->taps; from += p->piece) {
+            const int64_t to = lm_min(from + p->piece, p->taps);
+            const int64_t k = (end - c) * (to - from), first = c * p->taps + from;
+            if (from == 0 || !p->whole) stage(p, t, c, end, from, to, slot);
+            if (stopped(p)) return;
+            const char *a = p->weights + (t->group * padded * p->k + padded * first) * size;
+            p->g->rows(rows, columns, k, a + row * k * size, p->width, slot,
+                       p->at + (p->whole ? from : 0), sums, ldc, first > 0, bias);
+        }
+    }
+    if (!p->direct) put(p, t, row, rows, sums);
+}
+
+static int take_slot(plan *p) {
+    for (int i = 0;; i = (i + 1) % p->nslots) {
+        if (!__atomic_exchange_n(&p->taken[i], 1, __ATOMIC_ACQUIRE)) return i;
+    }
+}
+
+static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
+    plan *p = ctx;
+    const int slot = take_slot(p);
+    for (int64_t job = lo; job < hi && !stopped(p); job++) {
+        const int64_t row = job % p->pieces_m * p->piece_m;
+        int64_t rest = job / p->pieces_m;
+        tile t = {.group = 0};
+        for (int d = DIMS - 1; d >= 0; d--) {
+            t.from[d] = rest % p->tiles[d] * p->box[d];
+            t.count[d] = lm_min(p->box[d], p->out[d] - t.from[d]);
+            rest /= p->tiles[d];
+            if (d == 1) { /* groups run inside n */
+                t.group = rest % p->groups;
+                rest /= p->groups;
+            }
+        }
+        run_tile(p, &t, row, lm_min(p->piece_m, p->m - row), p->slots + slot * p->slot_bytes);
+    }
+    __atomic_store_n(&p->taken[slot], 0, __ATOMIC_RELEASE);
+}
+
+/* Panels of w (groups * m, k) in their blocks. */
+typedef struct {
+    const plan *p;
+    const char *w;
+    char *panels;
+} packing;
+static void pack_panels(void *ctx, int64_t lo, int64_t hi) {
+    const packing *q = ctx;
+    const plan *p = q->p;
+    const int64_t size = p->size, panels = lm_ceil_div(p->m, p->width);
+    const int64_t padded = panels * p->width;
+    for (int64_t job = lo; job < hi; job++) {
+        const int64_t group = job / panels, row = job % panels * p->width;
+        const int64_t lines = lm_min(p->width, p->m - row);
+        const char *w = q->w + (group * p->m + row) * p->k * size;
+        char *y = q->panels + group * padded * p->k * size;
+        for (int64_t c = 0; c < p->channels; c += p->block) {
+            const int64_t end = lm_min(c + p->block, p->channels);
+            for (int64_t from = 0; from < p->taps; from += p->piece) {
+                const int64_t first = c * p->taps + from;
+                const int64_t k = (end - c) * (lm_min(from + p->piece, p->taps) - from);
+                p->g->pack(lines, p->width, k, w + first * size, p->k, 1,
+                           y + (padded * first + row * k) * size);
+            }
+        }
+    }
+}
+
+/* ---- cutting -------------------------------------------------------------------------------- */
+
+/* Sizes of a box of about so many columns. */
+static void set_box(plan *p, int64_t columns) {
+    p->ntiles = 1;
+    for (int d = DIMS - 1; d >= 0; d--) {
+        const int64_t most = lm_max(columns, 1);
+        p->box[d] = p->out[d];
+        if (p->out[d] > most) {
+            p->box[d] = lm_ceil_div(p->out[d], lm_ceil_div(p->out[d], most));
+            if (d == DIMS - 1) p->box[d] = lm_min(round_up(p->box[d], p->g->nr), p->out[d]);
+        }
+        columns = p->box[d] == p->out[d] ? columns / p->out[d] : 1;
+        p->tiles[d] = lm_ceil_div(p->out[d], p->box[d]);
+        p->ntiles *= p->tiles[d];
+    }
+}
+
+/* How many zeros at the end of a line of a sheet may be those at the beginning of the next. */
+static int64_t shared_zeros(const plan *p, int d) {
+    const int64_t count = extent(p, d, p->out[d]);
+    int64_t least = count;
+    if (p->box[d] != p->out[d]) return 0;
+    for (int64_t i = 0; i < p->sheets[d]; i++) {
+        int64_t lo, hi;
+        inside(shift_of(p, d, i) - p->before[d], p->stride[d], count, p->in[d], &lo, &hi);
+        least = lm_min(least, lo == hi ? count : lm_min(lo, count - hi));
+    }
+    return least;
+}
+
+/* Elements of a sheet; INT64_MAX / 16 when there are too many to count. */
+static int64_t set_sheets(plan *p, bool whole) {
+    int64_t pitch = 1, elements = 1;
+    p->whole = whole;
+    p->nsheets = 1;
+    for (int d = DIMS - 1; d >= 0; d--) {
+        p->sheets[d] = p->kernel[d];
+        if (whole) {
+            const int64_t phases = p->stride[d] / lm_gcd(p->stride[d], p->dilation[d]);
+            p->sheets[d] = lm_min(phases, p->kernel[d]);
+        }
+        p->nsheets *= p->sheets[d];
+        const int64_t count = extent(p, d, p->box[d]);
+        int64_t grown, next;
+        p->pitch[d] = pitch;
+        if (!lm_mul_fits(count - 1, pitch, &grown) || !lm_add_fits(elements, grown, &elements) ||
+            elements > INT32_MAX)
+            return INT64_MAX / 16;
+        next = whole ? lm_max(p->box[d], count - shared_zeros(p, d)) : p->box[d];
+        pitch *= next;
+        if (pitch > INT32_MAX) return INT64_MAX / 16;
+    }
+    return elements;
+}
+
+/* Whole sheets, where they fit and waste less than a sheet for every tap costs. */
+static void choose_sheets(plan *p) {
+    int64_t elements = set_sheets(p, true), columns = 1, real = 1, stage;
+    for (int d = 0; d < DIMS; d++) {
+        columns += (p->box[d] - 1) * p->pitch[d];
+        real *= p->box[d];
+    }
+    const double waste = (double)columns / (double)real;
+    if (p->taps == 0 || !lm_mul_fits(elements, p->nsheets * p->block * p->size, &stage) ||
+        stage > STAGE || waste > 1.05 + 16.0 / (double)p->m)
+        elements = set_sheets(p, false);
+    p->sheet_bytes = round_up(elements, 16) * p->size;
+}
+
+/* Where the columns of each k of a block begin. */
+static void set_places(plan *p) {
+    const int64_t taps = p->whole ? p->taps : p->piece;
+    for (int64_t i = 0; i < p->block * taps; i++) {
+        int64_t rest = i % taps, at = 0, sheet = 0, unit = 1;
+        if (!p->whole) {
+            p->at[i] = (int32_t)(i * (p->sheet_bytes / p->size));
+            continue;
+        }
+        for (int d = DIMS - 1; d >= 0; d--) {
+            const int64_t tap = rest % p->kernel[d];
+            rest /= p->kernel[d];
+            at += tap * p->dilation[d] / p->stride[d] * p->pitch[d];
+            sheet += tap % p->sheets[d] * unit;
+            unit *= p->sheets[d];
+        }
+        sheet += i / taps * p->nsheets;
+        p->at[i] = (int32_t)(sheet * (p->sheet_bytes / p->size) + at);
+    }
+}
+
+/* Blocks of k, by sizes of the convolution alone. */
+static void set_blocks(plan *p) {
+    const int64_t most = lm_max(BLOCK_K / lm_max(p->taps, 1), 1);
+    p->pieces = lm_max(lm_ceil_div(p->taps, 2 * BLOCK_K), 1);
+    p->piece = lm_ceil_div(lm_max(p->taps, 1), p->pieces);
+    p->block = lm_max(lm_ceil_div(p->channels, lm_ceil_div(lm_max(p->channels, 1), most)), 1);
+}
+
+static void set_tiles(plan *p, double flops) {
+    const int threads = lm_pool_threads();
+    int64_t columns = p->m <= FEW_ROWS ? MANY_COLUMNS : COLUMNS;
+    columns = lm_max(lm_min(columns, SUMS / p->m), FEW_COLUMNS);
+    columns = lm_max(lm_min(columns, STAGE / 2 / p->size / p->block), FEW_COLUMNS);
+    set_box(p, columns);
+    p->piece_m = p->m;
+    p->pieces_m = 1;
+    const int64_t jobs = p->groups * p->ntiles;
+    int64_t want = lm_ceil_div(2 * threads, jobs);
+    if (threads == 1 || jobs >= 2 * threads) want = 1;
+    if (flops / JOB_FLOPS < (double)(want * jobs)) want = (int64_t)(flops / JOB_FLOPS) / jobs;
+    if (want > 1) p->piece_m = round_up(lm_ceil_div(p->m, want), p->width);
+    p->pieces_m = lm_ceil_div(p->m, p->piece_m);
+}
+
+/* Whether sums of a box can stand in out as they are computed. */
+static bool holds_boxes(const plan *p, bool holds_sums) {
+    if (!holds_sums || p->y_channel % p->size != 0) return false;
+    for (int d = 0; d < DIMS; d++) {
+        if (p->box[d] > 1 && p->y_stride[d] != p->pitch[d] * p->size) return false;
+    }
+    /* between lines of a box there is nothing */
+    int64_t side = 1;
+    for (int d = DIMS - 1; d >= 0; d--) {
+        if (p->box[d] > 1 && p->pitch[d] != side) return false;
+        side *= p->box[d];
+    }
+    return true;
+}
+
+/* ---- the slot ------------------------------------------------------------------------------- */
+
+/* In bytes; of dims of one position any stride does. */
+static int64_t stride(const luma_tensor *x, int dim) {
+    if (x->layout.shape[dim] <= 1) return 0;
+    return x->layout.stride[dim] * (int64_t)lm_dtype_size(x->dtype);
+}
+
+static const lm_gemm *accumulator(luma_dtype out, luma_dtype *dtype) {
+    const lm_gemm_kernels *gemm = lm_level_now()->gemm;
+    switch (out) {
+    case LUMA_FLOAT64:
+        *dtype = LUMA_FLOAT64;
+        return &gemm->f64;
+    case LUMA_INT64:
+        *dtype = LUMA_INT64;
+        return &gemm->w64;
+    default:
+        *dtype = lm_dtype_is_float(out) ? LUMA_FLOAT32 : LUMA_INT32;
+        return lm_dtype_is_float(out) ? &gemm->f32 : &gemm->w32;
+    }
+}
+
+/* The same bits: 32-bit integers are words. */
+static bool same_words(luma_dtype x, luma_dtype sums) {
+    return x == sums || (x == LUMA_UINT32 && sums == LUMA_INT32);
+}
+
+static void set_dims(plan *p, const lm_conv *v) {
+    p->groups = v->groups;
+    p->m = v->out.layout.shape[1] / v->groups;
+    p->channels = v->w.layout.shape[1];
+    p->taps = 1;
+    for (int d = 0; d < DIMS; d++) {
+        const int dim = d == 0 ? 0 : d + 1;
+        p->out[d] = v->out.layout.shape[dim];
+        p->in[d] = v->x.layout.shape[dim];
+        p->x_stride[d] = stride(&v->x, dim);
+        p->y_stride[d] = stride(&v->out, dim);
+        p->kernel[d] = d == 0 ? 1 : v->w.layout.shape[dim];
+        p->stride[d] = d == 0 || p->out[d] == 1 ? 1 : v->stride[d - 1];
+        p->dilation[d] = d == 0 || p->kernel[d] == 1 ? 1 : v->dilation[d - 1];
+        p->before[d] = d == 0 ? 0 : v->before[d - 1];
+        p->taps *= p->kernel[d];
+    }
+    p->k = p->channels * p->taps;
+    p->x_channel = stride(&v->x, 1);
+    p->y_channel = stride(&v->out, 1);
+    p->x = lm_data(&v->x);
+    p->y = lm_data(&v->out);
+}
+
+/* x, contiguous and of this dtype: itself or a copy. Release it. */
+static luma_status bring(luma_state *S, luma_tensor *own, const luma_tensor *x, luma_dtype dtype) {
+    if (same_words(x->dtype, dtype) && lm_layout_is_contiguous(&x->layout)) {
+        luma_share(own, x);
+        return LUMA_OK;
+    }
+    LM_TRY(lm_tensor_new(S, own, lm_cpu(S), dtype, x->layout.ndim, x->layout.shape));
+    luma_status status = lm_copy(S, own, x);
+    if (status != LUMA_OK) luma_release(S, own);
+    return status;
+}
+
+/* Scratch memory: panels of w, places, a slot for each thread. */
+static luma_status run(plan *p, const luma_tensor *w, int64_t jobs, double flops) {
+    const int64_t panels = lm_ceil_div(p->m, p->width);
+    int64_t weights, places = p->block * (p->whole ? p->taps : p->piece) * 4, total;
+    if (!lm_mul_fits(p->groups * panels * p->width, p->k * p->size, &weights) ||
+        weights > INT64_MAX / 4)
+        return lm_fail(p->S, LUMA_ERR_MEMORY, 0, "cpu: the weights of a convolution are too many");
+    weights = round_up(weights, 64);
+    places = round_up(places, 64);
+    p->nslots = (int)lm_min(jobs, lm_min(lm_pool_threads(), (int64_t)sizeof p->taken));
+    total = weights + places + p->slot_bytes * p->nslots;
+    lm_storage *scratch;
+    LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)total, &scratch));
+    p->weights = scratch->data;
+    p->at = (int32_t *)(void *)(scratch->data + weights);
+    p->slots = scratch->data + weights + places;
+    set_places(p);
+    packing q = {p, lm_data(w), scratch->data};
+    const double work = (double)p->width * (double)p->k + 1;
+    if (p->k > 0)
+        lm_parallel(p->S->threads, p->groups * panels,
+                    (int64_t)lm_clamp((int64_t)(1e5 / work) + 1, 1, p->groups * panels),
+                    pack_panels, &q);
+    const double grain = JOB_FLOPS / (flops / (double)jobs) + 1;
+    lm_parallel(p->S->threads, jobs, grain < (double)jobs ? (int64_t)grain : jobs, run_jobs, p);
+    lm_storage_release(scratch);
+    return p->stop ? lm_fail_interrupted(p->S) : LUMA_OK;
+}
+
+luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
+    luma_dtype sums;
+    plan p = {.S = S, .g = accumulator(v->out.dtype, &sums)};
+    luma_tensor w = LUMA_NEW, bias = LUMA_NEW;
+    (void)d;
+    if (luma_numel(&v->out) == 0) return LUMA_OK;
+    set_dims(&p, v);
+    p.size = (int64_t)lm_dtype_size(sums);
+    p.width = lm_min(p.g->mr, p.m);
+    p.x_ready = same_words(v->x.dtype, sums);
+    p.read = lm_level_now()->cast->cast[v->x.dtype][sums];
+    p.write = lm_level_now()->cast->cast[sums][v->out.dtype];
+    double flops = 2.0 * (double)luma_numel(&v->out) * (double)(p.k + 1);
+    set_blocks(&p);
+    set_tiles(&p, flops);
+    choose_sheets(&p);
+    p.direct = holds_boxes(&p, same_words(v->out.dtype, sums));
+    int64_t columns = 1;
+    for (int i = 0; i < DIMS; i++)
+        columns += (p.box[i] - 1) * p.pitch[i];
+    p.ldc = round_up(columns, 16) + 16;
+    p.stage_bytes = p.whole ? p.block * p.nsheets * p.sheet_bytes
+                            : p.block * lm_min(p.piece, p.taps) * p.sheet_bytes;
+    p.stage_bytes = round_up(p.stage_bytes + 128, 64);
+    p.slot_bytes = p.stage_bytes;
+    if (!p.direct) p.slot_bytes += round_up(p.piece_m * p.ldc * p.size, 64);
+    LM_TRY(bring(S, &w, &v->w, sums));
+    luma_status status = LUMA_OK;
+    if (v->bias.storage) {
+        status = bring(S, &bias, &v->bias, sums);
+        if (status == LUMA_OK) p.bias = lm_data(&bias);
+    }
+    if (status == LUMA_OK) status = run(&p, &w, p.groups * p.ntiles * p.pieces_m, flops);
+    luma_release(S, &bias);
+    luma_release(S, &w);
+    return status;
+}
