@@ -1,7 +1,14 @@
 /* elementwise.c -- kernels of the elementwise rows of ops.def for every compute type; built once
 ** per level. Layer: kernels/cpu/level. */
+#include "bits.h"
 #include "cpu/level.h"
 #include "cpu/vector.h"
+
+/* Rows that never stream (cpu/map.c). */
+LM_FN bool lm_is_guarded(lm_op op) {
+    return op == LM_OP_floor_div || op == LM_OP_trunc_div || op == LM_OP_remainder ||
+           op == LM_OP_fmod || op == LM_OP_pow || op == LM_OP_lshift || op == LM_OP_rshift;
+}
 
 #define LM_T b8
 #include "elementwise_type.h"
