@@ -18,10 +18,22 @@ typedef struct {
     luma_tensor out, positions, x;
 } lm_reduce;
 
+/* Results along a dim that take from every element before them. positions: of LM_SCAN_MAX and MIN,
+** int64, the first of equals. */
+typedef enum {
+    LM_SCAN_SUM,
+    LM_SCAN_SOFTMAX,
+    LM_SCAN_LOG_SOFTMAX,
+    LM_SCAN_PROD,
+    LM_SCAN_MAX,
+    LM_SCAN_MIN,
+    LM_SCAN_LOGSUMEXP
+} lm_scan_kind;
 typedef struct {
-    lm_op op; /* cumsum softmax log_softmax */
+    lm_scan_kind kind;
     int dim;
-    luma_tensor out, x;
+    int index_base;
+    luma_tensor out, positions, x;
 } lm_scan;
 
 /* Lines made of the last `along` dims (1 or 2) of x: the mean is taken off (not of rms), then they

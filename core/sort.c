@@ -18,28 +18,16 @@ static luma_status run(luma_state *S, const luma_tensor *values, const luma_tens
     return LM_SLOT(S, device, sort, "sort", x->dtype, &s);
 }
 
-/* Both results are opened before either is written, so that a failure leaves both as they were. */
 static luma_status sort_pair(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int dim,
                              int64_t k, bool descending) {
     int ndim = x->layout.ndim;
     int64_t shape[LUMA_MAX_DIMS];
+    lm_pair p;
     memcpy(shape, x->layout.shape, sizeof shape);
     LM_TRY(lm_tensor_live(S, 1, x));
     if (ndim) shape[dim] = k;
-    if (outs[0].storage && outs[0].storage == outs[1].storage &&
-        lm_layout_may_overlap(&outs[0].layout, &outs[1].layout))
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the tensors for values and positions overlap");
-    lm_result values, positions;
-    LM_TRY(lm_result_open(S, &values, &outs[0], lm_device_of(x), x->dtype, ndim, shape, &x, 1, 0));
-    luma_status status =
-        lm_result_open(S, &positions, &outs[1], lm_device_of(x), LUMA_INT64, ndim, shape, &x, 1, 0);
-    if (status != LUMA_OK) return lm_result_close(S, &values, status);
-    bool fresh = !outs[0].storage;
-    status = run(S, &values.work, &positions.work, x, dim, k, descending);
-    status = lm_result_close(S, &values, status);
-    luma_status both = lm_result_close(S, &positions, status);
-    if (status == LUMA_OK && both != LUMA_OK && fresh) luma_release(S, &outs[0]);
-    return both;
+    LM_TRY(lm_pair_open(S, &p, outs, x, ndim, shape));
+    return lm_pair_close(S, &p, run(S, &p.values.work, &p.positions.work, x, dim, k, descending));
 }
 
 luma_status luma_sort(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t dim,

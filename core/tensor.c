@@ -176,6 +176,27 @@ luma_status lm_result_close(luma_state *S, lm_result *r, luma_status status) {
     return status;
 }
 
+/* Both are opened before either is written, so that a failure leaves both as they were. */
+luma_status lm_pair_open(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
+                         int ndim, const int64_t *shape) {
+    lm_device *d = lm_device_of(x);
+    if (outs[0].storage && outs[0].storage == outs[1].storage &&
+        lm_layout_may_overlap(&outs[0].layout, &outs[1].layout))
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the tensors for values and positions overlap");
+    p->fresh = !outs[0].storage;
+    LM_TRY(lm_result_open(S, &p->values, &outs[0], d, x->dtype, ndim, shape, &x, 1, 0));
+    luma_status status =
+        lm_result_open(S, &p->positions, &outs[1], d, LUMA_INT64, ndim, shape, &x, 1, 0);
+    return status == LUMA_OK ? LUMA_OK : lm_result_close(S, &p->values, status);
+}
+
+luma_status lm_pair_close(luma_state *S, lm_pair *p, luma_status status) {
+    status = lm_result_close(S, &p->values, status);
+    luma_status both = lm_result_close(S, &p->positions, status);
+    if (status == LUMA_OK && both != LUMA_OK && p->fresh) luma_release(S, p->values.out);
+    return both;
+}
+
 luma_status lm_same_device(luma_state *S, const luma_tensor *const *xs, int n, lm_device **device) {
     const luma_tensor *first = NULL, *scalar = NULL;
     for (int i = 0; i < n; i++) {

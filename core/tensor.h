@@ -59,6 +59,15 @@ luma_status lm_result_open(luma_state *S, lm_result *r, luma_tensor *out, lm_dev
                            const luma_tensor *const *inputs, int ninputs, int flags);
 luma_status lm_result_close(luma_state *S, lm_result *r, luma_status status);
 
+/* The same for values of x's dtype and positions, int64, of one shape: both results or neither. */
+typedef struct {
+    lm_result values, positions;
+    bool fresh; /* values are new */
+} lm_pair;
+luma_status lm_pair_open(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
+                         int ndim, const int64_t *shape);
+luma_status lm_pair_close(luma_state *S, lm_pair *p, luma_status status);
+
 /* An error unless all real tensors are on one device (0-d CPU tensors and numbers go anywhere);
 ** *device is that one. */
 luma_status lm_same_device(luma_state *S, const luma_tensor *const *xs, int n, lm_device **device);

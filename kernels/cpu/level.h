@@ -166,6 +166,27 @@ typedef struct {
     void (*shift[2][LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
                                    int64_t sy, const double *first, const double *second);
 } lm_scan_kernels;
+/* cpu/level/running.c. Products of int64, float32, float64; extremes of all compute types, [0]: the
+** greatest, [1]: the least; logarithms of float64. Rows and columns lie as in lm_scan_kernels. */
+typedef struct {
+    /* y = start * own * x[0] * ... * x[i]; own takes what is multiplied. start and own are an
+    ** lm_product, or an int64_t. y may be NULL. */
+    void (*prod_row[LUMA_NDTYPES])(int64_t n, const char *x, char *y, const void *start, void *own);
+    /* the products so far: of floats m * 2^e, of int64 e */
+    void (*prod_columns[LUMA_NDTYPES])(int64_t rows, int64_t n, const char *x, int64_t sx, char *y,
+                                       int64_t sy, double *m, int64_t *e);
+    /* best: the best element so far, found at *at; none yet where that is negative. Positions count
+    ** from `first` at the block's first element. y and places may both be NULL. */
+    void (*extreme_row[2][LUMA_NDTYPES])(int64_t n, const char *x, char *y, int64_t *places,
+                                         int64_t first, void *best, int64_t *at);
+    void (*extreme_columns[2][LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx,
+                                             char *y, int64_t sy, char *places, int64_t sp,
+                                             int64_t first, void *best, int64_t *at);
+    /* start and own: two doubles, the greatest x and the sum of exponentials below it */
+    void (*logsumexp_row)(int64_t n, const char *x, char *y, const void *start, void *own);
+    void (*logsumexp_columns)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                              double *greatest, double *sum);
+} lm_running_kernels;
 
 /* cpu/level/normalize.c, of the two float types. What m rows get: weight and bias (NULL: none) are
 ** of the rows' own type; row, step: their strides in elements from row to row, and along a row, 0
@@ -192,7 +213,8 @@ typedef struct {
     X(lm_sort_kernels, sort)                                                                       \
     X(lm_random_kernels, random)                                                                   \
     X(lm_scan_kernels, scan)                                                                       \
-    X(lm_normalize_kernels, normalize)
+    X(lm_normalize_kernels, normalize)                                                             \
+    X(lm_running_kernels, running)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

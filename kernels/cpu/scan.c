@@ -24,8 +24,10 @@ static void insert_dim(lm_lines *l, lm_scan_dim d) {
     if (d.x < 0) {
         l->x += (d.size - 1) * d.x;
         l->y += (d.size - 1) * d.y;
+        if (l->places) l->places += (d.size - 1) * d.places;
         d.x = -d.x;
         d.y = -d.y;
+        d.places = -d.places;
     }
     for (; at > 0 && goes_before(&d, &l->others[at - 1]); at--)
         l->others[at] = l->others[at - 1];
@@ -36,7 +38,8 @@ static void merge_dims(lm_lines *l) {
     int n = 0;
     for (int i = 0; i < l->nothers; i++) {
         lm_scan_dim d = l->others[i], *o = n ? &l->others[n - 1] : NULL;
-        if (o && o->x == d.size * d.x && o->y == d.size * d.y) {
+        if (o && o->x == d.size * d.x && o->y == d.size * d.y &&
+            o->places == d.size * d.places) {
             d.size *= o->size;
             *o = d;
         } else {
@@ -54,7 +57,8 @@ static void plan_dims(lm_lines *l, const lm_scan *s) {
     l->nothers = 0;
     for (int d = 0; d < s->x.layout.ndim; d++) {
         lm_scan_dim dim = {s->x.layout.shape[d], s->x.layout.stride[d] * sx,
-                           s->out.layout.stride[d] * sy};
+                           s->out.layout.stride[d] * sy, 0};
+        if (l->places) dim.places = s->positions.layout.stride[d] * (int64_t)sizeof(int64_t);
         if (d == s->dim) {
             l->along = dim;
         } else {
@@ -80,7 +84,8 @@ static void plan_strips(lm_lines *l, int passes) {
     const lm_scan_dim *inner = l->by_columns ? k : &l->along;
     l->x_direct = l->x_dtype == l->dtype && (inner->x == size || inner->size == 1);
     l->y_direct = l->y_dtype == l->dtype && (inner->y == size || inner->size == 1);
-    bool in_place = l->x_direct && l->y_direct;
+    l->places_direct = inner->places == (int64_t)sizeof(int64_t) || inner->size == 1;
+    bool in_place = l->x_direct && l->y_direct && (!l->places || l->places_direct);
     int64_t room = in_place ? BLOCK_IN_PLACE : LM_SCAN_BLOCK;
     if (l->by_columns) {
         int64_t most = in_place ? LM_SCAN_WIDTH : LM_SCAN_BLOCK / 8;
@@ -112,6 +117,7 @@ void lm_lines_plan(lm_lines *l, luma_state *S, const lm_scan *s, luma_dtype dtyp
     l->dtype = dtype;
     l->x = lm_data(&s->x);
     l->y = lm_data(&s->out);
+    l->places = s->positions.storage ? lm_data(&s->positions) : NULL;
     l->stopped = false;
     plan_dims(l, s);
     l->strips = 0;
@@ -125,11 +131,13 @@ lm_scan_strip lm_lines_strip(const lm_lines *l, int64_t i) {
     lm_scan_strip s = {.first = run * k->size + from, .width = lm_min(k->size - from, l->width)};
     s.x = l->x + from * k->x;
     s.y = l->y + from * k->y;
+    s.places = l->places ? l->places + from * k->places : NULL;
     for (int d = l->nothers - 2; d >= 0; d--) {
         int64_t index = run % l->others[d].size;
         run /= l->others[d].size;
         s.x += index * l->others[d].x;
         s.y += index * l->others[d].y;
+        if (s.places) s.places += index * l->others[d].places;
     }
     return s;
 }
@@ -181,7 +189,42 @@ void lm_lines_store(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64
                      s->y + at * l->along.y);
 }
 
+static shape places_shape(const lm_lines *l, int64_t width, int64_t n) {
+    int64_t across = l->others[l->nothers - 1].places, along = l->along.places;
+    if (l->by_columns) return (shape){n, along, width, across};
+    return (shape){width, across, n, along};
+}
+
+char *lm_lines_places(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                      char *buffer, lm_scan_block *b) {
+    shape t = places_shape(l, s->width, n);
+    *b = (lm_scan_block){t.rows, t.columns, t.row_step};
+    if (l->places_direct) return s->places + at * l->along.places;
+    b->step = t.columns * (int64_t)sizeof(int64_t);
+    return buffer;
+}
+
+void lm_lines_store_places(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                           const char *buffer) {
+    if (l->places_direct) return;
+    shape t = places_shape(l, s->width, n);
+    lm_block_scatter(LUMA_INT64, LUMA_INT64, t.rows, t.row_step, t.columns, t.column_step, buffer,
+                     s->places + at * l->along.places);
+}
+
 luma_status lm_cpu_scan(luma_state *S, lm_device *d, const lm_scan *s) {
     (void)d;
-    return s->op == LM_OP_cumsum ? lm_cpu_cumsum(S, s) : lm_cpu_softmax(S, s);
+    switch (s->kind) {
+    case LM_SCAN_SUM:
+        return lm_cpu_cumsum(S, s);
+    case LM_SCAN_SOFTMAX:
+    case LM_SCAN_LOG_SOFTMAX:
+        return lm_cpu_softmax(S, s);
+    case LM_SCAN_PROD:
+    case LM_SCAN_MAX:
+    case LM_SCAN_MIN:
+    case LM_SCAN_LOGSUMEXP:
+        break;
+    }
+    return lm_cpu_running(S, s);
 }

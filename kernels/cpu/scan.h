@@ -9,20 +9,21 @@
 #define LM_SCAN_WIDTH LM_FOLD_WIDTH /* lines of a strip at most */
 
 typedef struct {
-    int64_t size, x, y; /* bytes per step */
+    int64_t size, x, y, places; /* bytes per step */
 } lm_scan_dim;
 
 typedef struct {
     luma_state *S;
     luma_dtype x_dtype, y_dtype, dtype; /* as stored; of the kernels */
     const char *x;
-    char *y;
+    char *y, *places;  /* places: int64, or NULL */
     lm_scan_dim along; /* the scanned dim */
     int nothers;       /* all other dims, outermost first */
     lm_scan_dim others[LUMA_MAX_DIMS];
     int64_t lines;                  /* their product */
     bool by_columns;                /* lines are the columns of blocks, else the rows */
     bool x_direct, y_direct;        /* kernels read x and write y in place */
+    bool places_direct;             /* and places */
     int64_t width;                  /* lines of a strip */
     int64_t strips_per_run, strips; /* a run: the lines of the innermost other dim */
     int64_t block;                  /* elements along the scanned dim of one block */
@@ -33,7 +34,7 @@ typedef struct {
 typedef struct {
     int64_t first, width; /* lines, as if all were in a row */
     const char *x;
-    char *y;
+    char *y, *places;
 } lm_scan_strip;
 
 /* dtype: of the kernels. passes: how often each line is read. */
@@ -56,8 +57,14 @@ char *lm_lines_target(const lm_lines *l, const lm_scan_strip *s, int64_t at, int
                       char *buffer, lm_scan_block *b);
 void lm_lines_store(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
                     const char *buffer);
+/* The same of places. */
+char *lm_lines_places(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                      char *buffer, lm_scan_block *b);
+void lm_lines_store_places(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
+                           const char *buffer);
 
 luma_status lm_cpu_cumsum(luma_state *S, const lm_scan *s);
+luma_status lm_cpu_running(luma_state *S, const lm_scan *s);
 luma_status lm_cpu_softmax(luma_state *S, const lm_scan *s);
 
 #endif

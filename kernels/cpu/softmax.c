@@ -186,7 +186,7 @@ static luma_status run_long(job *j, luma_state *S) {
 }
 
 luma_status lm_cpu_softmax(luma_state *S, const lm_scan *s) {
-    job j = {.log = s->op == LM_OP_log_softmax};
+    job j = {.log = s->kind == LM_SCAN_LOG_SOFTMAX};
     bool narrow = lm_dtype_is_float(s->x.dtype) && s->x.dtype != LUMA_FLOAT64;
     lm_lines_plan(&j.l, S, s, narrow ? LUMA_FLOAT32 : LUMA_FLOAT64, 3);
     if (j.l.pieces > 1)

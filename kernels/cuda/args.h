@@ -328,16 +328,20 @@ typedef struct {
 typedef struct {
     const void *x;
     void *y;
-    /* Per line and chunk: of cumsum the total up to its end (NULL: lines are whole); of softmax the
-    ** greatest, then as many second words: the sums of exponentials. */
+    void *positions; /* int64, of cummax */
+    /* Per line and chunk: of cumsum the total up to its end (NULL: lines are whole), of other running
+    ** results that of the chunk, see scan.cu; of softmax the greatest, then as many second words: the
+    ** sums of exponentials. */
     void *parts;
-    int64_t n, x_step, y_step;
+    int64_t n, x_step, y_step, positions_step;
     int64_t chunk, chunks;
     lm_lanes group;
     int32_t log; /* log_softmax */
     int32_t out_dtype;
+    int32_t least; /* of cummax: the least is wanted */
+    int32_t index_base;
     lm_walk lines;
-    int64_t lines_x[LM_WALK_DIMS], lines_y[LM_WALK_DIMS];
+    int64_t lines_x[LM_WALK_DIMS], lines_y[LM_WALK_DIMS], lines_positions[LM_WALK_DIMS];
 } lm_args_scan;
 
 /* ---- normalisation ---- */

@@ -1,10 +1,18 @@
 /* scan.c -- the scan slot: lines along one dim, whole or in chunks. Layer: kernels/cuda. */
 #include "lines.h"
 
-#define EACH 8 /* elements of a lane of cumsum */
+#define EACH 8        /* elements of a lane of running results */
+#define PART_BYTES 16 /* of what a chunk comes to, at most */
 
 static const lm_kernel cumsum[LUMA_NDTYPES] = LM_KERNELS_OF(cumsum);
 static const lm_kernel sums[LUMA_NDTYPES] = LM_KERNELS_OF(reduce_sum);
+/* By what they are of: a kernel, and that of the chunks before it. */
+static const lm_kernel running[][2][LUMA_NDTYPES] = {
+    [LM_SCAN_PROD] = {LM_KERNELS_OF(cumprod), LM_KERNELS_OF(cumprod_totals)},
+    [LM_SCAN_MAX] = {LM_KERNELS_OF(cummax), LM_KERNELS_OF(cummax_totals)},
+    [LM_SCAN_MIN] = {LM_KERNELS_OF(cummax), LM_KERNELS_OF(cummax_totals)},
+    [LM_SCAN_LOGSUMEXP] = {LM_KERNELS_OF(logcumsumexp), LM_KERNELS_OF(logcumsumexp_totals)},
+};
 static const lm_kernel softmax_short[LUMA_NDTYPES] = LM_KERNELS_OF(softmax_short);
 static const lm_kernel softmax_sums[LUMA_NDTYPES] = LM_KERNELS_OF(softmax_sums);
 static const lm_kernel softmax_apply[LUMA_NDTYPES] = LM_KERNELS_OF(softmax_apply);
@@ -16,15 +24,21 @@ static int64_t bytes(const luma_tensor *x, int d) {
 /* All but chunks and group, and what there is to wish for. */
 static void set_lines(const lm_scan *s, lm_args_scan *a, lm_cut_wish *wish) {
     lm_dims others = {0}, along = {0};
-    char *at[] = {lm_data(&s->x), lm_data(&s->out), NULL};
-    *a = (lm_args_scan){
-        .n = 1, .log = s->op == LM_OP_log_softmax, .out_dtype = (int32_t)s->out.dtype};
+    bool placed = s->positions.storage != NULL;
+    char *at[] = {lm_data(&s->x), lm_data(&s->out), placed ? lm_data(&s->positions) : NULL};
+    *a = (lm_args_scan){.n = 1,
+                        .log = s->kind == LM_SCAN_LOG_SOFTMAX,
+                        .out_dtype = (int32_t)s->out.dtype,
+                        .least = s->kind == LM_SCAN_MIN,
+                        .index_base = s->index_base};
     for (int d = 0; d < s->x.layout.ndim; d++) {
-        lm_dim_of dim = {s->x.layout.shape[d], {bytes(&s->x, d), bytes(&s->out, d)}};
+        lm_dim_of dim = {s->x.layout.shape[d], {bytes(&s->x, d), bytes(&s->out, d), 0}};
+        if (placed) dim.stride[2] = bytes(&s->positions, d);
         if (d == s->dim) {
             a->n = dim.size;
             a->x_step = dim.stride[0];
             a->y_step = dim.stride[1];
+            a->positions_step = dim.stride[2];
         }
         lm_dims_add(d == s->dim ? &along : &others, dim);
     }
@@ -32,7 +46,8 @@ static void set_lines(const lm_scan *s, lm_args_scan *a, lm_cut_wish *wish) {
     lm_dims_merge(&others);
     a->x = at[0];
     a->y = at[1];
-    lm_dims_walk(&others, &a->lines, 2, (int64_t *[]){a->lines_x, a->lines_y});
+    a->positions = at[2];
+    lm_dims_walk(&others, &a->lines, 3, (int64_t *[]){a->lines_x, a->lines_y, a->lines_positions});
     *wish = (lm_cut_wish){.lines = a->lines.n,
                           .length = a->n,
                           .beside = lm_dims_beside(&others, &along),
@@ -92,6 +107,23 @@ static luma_status run_cumsum(luma_state *S, lm_cuda *c, luma_dtype dtype, lm_ar
     return status;
 }
 
+/* ---- other running results ---- */
+
+static luma_status run_running(luma_state *S, lm_cuda *c, const lm_scan *s, lm_args_scan *a,
+                               const lm_cut_wish *wish) {
+    lm_storage *parts;
+    lm_cut cut = lm_cut_lines(c, wish);
+    lm_kernel kernel = running[s->kind][0][s->x.dtype], totals = running[s->kind][1][s->x.dtype];
+    set_cut(a, &cut);
+    if (cut.chunks == 1) return lm_cuda_launch(S, c, kernel, cut.shape, a);
+    LM_TRY(lm_cuda_scratch(S, c, (size_t)(a->lines.n * a->chunks) * PART_BYTES, &parts));
+    a->parts = parts->data;
+    luma_status status = lm_cuda_launch(S, c, totals, cut.shape, a);
+    if (status == LUMA_OK) status = lm_cuda_launch(S, c, kernel, cut.shape, a);
+    lm_storage_release(parts);
+    return status;
+}
+
 /* ---- softmax ---- */
 
 static luma_status run_softmax(luma_state *S, lm_cuda *c, luma_dtype dtype, lm_args_scan *a,
@@ -125,8 +157,13 @@ luma_status lm_cuda_scan(luma_state *S, lm_device *d, const lm_scan *s) {
     set_lines(s, &a, &wish);
     if (a.n == 0 || a.lines.n == 0) return LUMA_OK;
     LM_TRY(lm_cuda_enter(S, c));
-    luma_status status = s->op == LM_OP_cumsum ? run_cumsum(S, c, s->x.dtype, &a, &wish)
-                                               : run_softmax(S, c, s->x.dtype, &a, &wish);
+    luma_status status;
+    if (s->kind == LM_SCAN_SUM)
+        status = run_cumsum(S, c, s->x.dtype, &a, &wish);
+    else if (s->kind == LM_SCAN_SOFTMAX || s->kind == LM_SCAN_LOG_SOFTMAX)
+        status = run_softmax(S, c, s->x.dtype, &a, &wish);
+    else
+        status = run_running(S, c, s, &a, &wish);
     lm_cuda_leave(c);
     return status;
 }
