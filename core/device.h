@@ -90,6 +90,15 @@ typedef struct {
     luma_tensor values, positions, x; /* values or positions: storage NULL when not wanted */
 } lm_sort;
 
+/* How many elements of a row of `sorted` are below each value of that row, or (right) not above it,
+** plus index_base. All contiguous, of one dtype that kernels are written for; NaN is the greatest. */
+typedef struct {
+    bool right;
+    int index_base;
+    int64_t rows, n, m;              /* sorted: (rows, n); values and out: (rows, m) */
+    luma_tensor out, sorted, values; /* out: int64 */
+} lm_search;
+
 typedef enum {
     LM_RANDOM_UNIFORM,
     LM_RANDOM_NORMAL,
@@ -168,6 +177,7 @@ typedef struct {
     luma_status (*scan)(luma_state *S, lm_device *d, const lm_scan *s);
     luma_status (*normalize)(luma_state *S, lm_device *d, const lm_normalize *n);
     luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);
+    luma_status (*search)(luma_state *S, lm_device *d, const lm_search *s);
     luma_status (*index)(luma_state *S, lm_device *d, const lm_index *i);
     /* x: bool, contiguous. count: how many hold. positions: int64 (count, ndim), contiguous */
     luma_status (*count_nonzero)(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);

@@ -162,7 +162,66 @@ LUMA_API luma_status luma_sort(luma_state *S, luma_tensor outs[2], const luma_te
 LUMA_VIEW(argsort, int64_t dim, bool descending);
 LUMA_API luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t k,
                                int64_t dim, bool largest);
+/* Along dim, each element with those before it. Sums and products of bool and integers are int64,
+** of floats double until they are stored; a product keeps an exponent of its own, so that what leaves
+** double's range comes back. logcumsumexp gives floats. cummax and cummin keep the dtype; NaN is
+** propagated, positions are those of the first of equals. */
 LUMA_VIEW(cumsum, int64_t dim);
+LUMA_VIEW(cumprod, int64_t dim);
+LUMA_VIEW(logcumsumexp, int64_t dim);
+LUMA_API luma_status luma_cummax(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                                 int64_t dim);
+LUMA_API luma_status luma_cummin(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                                 int64_t dim);
+/* Differences of neighbours along dim, n times over; of bool whether they differ. prepend and append
+** (NULL: nothing) are joined to x before. */
+LUMA_VIEW(diff, int64_t n, int64_t dim, const luma_tensor *prepend, const luma_tensor *append);
+/* What stands at place k (from 1) of the order along dim, and its position, the first of equals that
+** are not taken yet. median: the lower one in the middle; NaN where there is one; nanmedian: of the
+** rest; without a dim outs[1] stays empty. mode: the least of the most frequent values and the first
+** place of it. */
+LUMA_API luma_status luma_kthvalue(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                                   int64_t k, int64_t dim, bool keepdim);
+LUMA_API luma_status luma_median(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                                 bool has_dim, int64_t dim, bool keepdim);
+LUMA_API luma_status luma_nanmedian(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                                    bool has_dim, int64_t dim, bool keepdim);
+LUMA_API luma_status luma_mode(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                               int64_t dim, bool keepdim);
+/* At q (n - 1) of the sorted n elements along dim, or of all; q: a number, 0-d or a list, whose size
+** comes first in the shape; 0 to 1. Between two: interpolation 0 linear, 1 the lower, 2 the higher,
+** 3 their mean, 4 the nearer (halves: the even place). NaN where there is one; nanquantile: of the
+** rest. */
+LUMA_API luma_status luma_quantile(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                   const luma_tensor *q, bool has_dim, int64_t dim, bool keepdim,
+                                   int interpolation);
+LUMA_API luma_status luma_nanquantile(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                      const luma_tensor *q, bool has_dim, int64_t dim, bool keepdim,
+                                      int interpolation);
+/* The different elements in order, or slices along dim in lexicographic order; outs[1], if inverse:
+** which of them each element (slice) of x is, in the shape of x (of dim); outs[2], if counts: how many
+** there are of each. All NaN are one value, of zeros the first stays. consecutive: only what follows
+** its like is dropped, in the order of x. */
+LUMA_API luma_status luma_unique(luma_state *S, luma_tensor outs[3], const luma_tensor *x,
+                                 bool has_dim, int64_t dim, bool inverse, bool counts);
+LUMA_API luma_status luma_unique_consecutive(luma_state *S, luma_tensor outs[3],
+                                             const luma_tensor *x, bool has_dim, int64_t dim,
+                                             bool inverse, bool counts);
+/* Where values would go into sorted to keep it in order, from the index base on: before equals, or
+** (right) after them. sorted (n), values of any shape or a number; or (..., n) and (..., m). NaN is
+** the greatest. bucketize: of x among sorted boundaries (n). */
+LUMA_API luma_status luma_searchsorted(luma_state *S, luma_tensor *out, const luma_tensor *sorted,
+                                       const luma_tensor *values, bool right);
+LUMA_API luma_status luma_bucketize(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                    const luma_tensor *boundaries, bool right);
+/* How often each label of x (n), from the index base on, occurs, or the sum of its weights (n; NULL:
+** counts), for as many labels as x has, at least minlength. int64, with float weights their dtype. */
+LUMA_API luma_status luma_bincount(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                   const luma_tensor *weights, int64_t minlength);
+/* Counts of elements in `bins` bins of one width from min to max, both in; of x if both are 0. What
+** lies outside, NaN too, counts nowhere. Of x's float dtype, else the default one. */
+LUMA_API luma_status luma_histc(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t bins,
+                                double min, double max);
 LUMA_VIEW(softmax, int64_t dim);
 LUMA_VIEW(log_softmax, int64_t dim);
 

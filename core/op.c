@@ -6,6 +6,7 @@
 
 #include "conv.h"
 #include "create.h"
+#include "order.h"
 #include "resize.h"
 #include "tensor.h"
 #include "view.h"

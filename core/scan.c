@@ -1,6 +1,6 @@
 /* scan.c -- running sums and such, softmax, log_softmax: dtype and dim; then the device's scan slot.
 ** Layer: core. */
-#include "tensor.h"
+#include "compose.h"
 
 static luma_status scan(luma_state *S, lm_scan_kind kind, const char *name, luma_tensor *out,
                         const luma_tensor *x, int64_t dim, luma_dtype integers) {
@@ -55,4 +55,66 @@ luma_status luma_cummax(luma_state *S, luma_tensor outs[2], const luma_tensor *x
 
 luma_status luma_cummin(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t dim) {
     return extremes(S, LM_SCAN_MIN, "cummin", outs, x, dim);
+}
+
+/* ---- differences ---- */
+
+/* One element less along dim (none stays none). */
+static luma_status step(luma_state *S, luma_tensor *out, const luma_tensor *x, int dim) {
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *above = lm_temp(&s), *below = lm_temp(&s);
+    int64_t n = x->layout.shape[dim];
+    LM_DO(&s, luma_narrow(S, above, x, dim, n > 0 ? 1 : 0, n > 0 ? n - 1 : 0));
+    LM_DO(&s, luma_narrow(S, below, x, dim, 0, n > 0 ? n - 1 : 0));
+    LM_DO(&s,
+          x->dtype == LUMA_BOOL ? luma_ne(S, out, above, below) : luma_sub(S, out, above, below));
+    return lm_scope_close(&s);
+}
+
+static luma_status check_beside(luma_state *S, int argument, const luma_tensor *x, int dim,
+                                const luma_tensor *beside) {
+    if (!beside) return LUMA_OK;
+    LM_TRY(lm_tensor_live(S, argument, beside));
+    const luma_layout *a = &x->layout, *b = &beside->layout;
+    bool fits = b->ndim == a->ndim;
+    for (int d = 0; d < a->ndim && fits; d++)
+        fits = d == dim || a->shape[d] == b->shape[d];
+    if (fits) return LUMA_OK;
+    lm_text text, other;
+    return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s beside %s: sizes differ in more than dim %lld",
+                   lm_shape_text(&text, b->ndim, b->shape),
+                   lm_shape_text(&other, a->ndim, a->shape), (long long)lm_pos(S, dim));
+}
+
+luma_status luma_diff(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t n, int64_t dim,
+                      const luma_tensor *prepend, const luma_tensor *append) {
+    int d;
+    LM_TRY(lm_tensor_live(S, 1, x));
+    if (x->layout.ndim == 0) return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no neighbours");
+    if (n < 0) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "n is %lld: 0 or more", (long long)n);
+    LM_TRY(lm_dim(S, 3, dim, x->layout.ndim, &d));
+    LM_TRY(check_beside(S, 4, x, d, prepend));
+    LM_TRY(check_beside(S, 5, x, d, append));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *now = lm_temp(&s), *next = lm_temp(&s);
+    luma_tensor list[3];
+    int count = 0;
+    if (prepend) list[count++] = *prepend;
+    list[count++] = *x;
+    if (append) list[count++] = *append;
+    LM_DO(&s, count > 1 ? luma_cat(S, now, count, list, d) : lm_tensor_view(S, now, x, &x->layout));
+    if (n == 0) {
+        LM_DO(&s, luma_clone(S, out, now));
+        return lm_scope_close(&s);
+    }
+    for (; n > 1 && s.status == LUMA_OK && now->layout.shape[d] > 0; n--) {
+        LM_DO(&s, step(S, next, now, d));
+        lm_temp_drop(&s, now);
+        *now = *next;
+        *next = LUMA_NEW;
+    }
+    LM_DO(&s, step(S, out, now, d));
+    return lm_scope_close(&s);
 }

@@ -2,12 +2,12 @@
 ** Layer: core. */
 #include <string.h>
 
-#include "tensor.h"
+#include "order.h"
 
 static luma_status run(luma_state *S, const luma_tensor *values, const luma_tensor *positions,
                        const luma_tensor *x, int dim, int64_t k, bool descending) {
     lm_device *device = lm_device_of(x);
-    if (luma_numel(positions) == 0) return LUMA_OK;
+    if (luma_numel(x) == 0 || k == 0) return LUMA_OK;
     lm_sort s = {.dim = dim,
                  .descending = descending,
                  .k = k,
@@ -51,6 +51,15 @@ luma_status luma_topk(luma_state *S, luma_tensor outs[2], const luma_tensor *x, 
     if (x->layout.ndim == 0 && k == 0)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "k is 0: a 0-d tensor has one element");
     return sort_pair(S, outs, x, d, k, largest);
+}
+
+luma_status lm_sort_values(luma_state *S, luma_tensor *out, const luma_tensor *x, int dim) {
+    lm_result r;
+    luma_tensor none = LUMA_NEW;
+    LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), x->dtype, x->layout.ndim, x->layout.shape,
+                          &x, 1, 0));
+    int64_t n = x->layout.ndim ? x->layout.shape[dim] : 1;
+    return lm_result_close(S, &r, run(S, &r.work, &none, x, dim, n, false));
 }
 
 luma_status luma_argsort(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,

@@ -113,6 +113,7 @@ const lm_device_ops lm_cpu_ops = {
     .sort = lm_cpu_sort,
     .scan = lm_cpu_scan,
     .normalize = lm_cpu_normalize,
+    .search = lm_cpu_search,
     .index = lm_cpu_index,
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,

@@ -134,8 +134,8 @@ static void join(const job *j, state *before, const state *own) {
         *before = *own; /* it began as *before */
     } else {
         double a = before->exps[0], b = own->exps[0], top = b > a || b != b ? b : a;
-        double sum = before->exps[1] == 0 || a == top ? before->exps[1]
-                                                       : before->exps[1] * exp(a - top);
+        double sum =
+            before->exps[1] == 0 || a == top ? before->exps[1] : before->exps[1] * exp(a - top);
         sum += own->exps[1] == 0 || b == top ? own->exps[1] : own->exps[1] * exp(b - top);
         before->exps[0] = top;
         before->exps[1] = sum;

@@ -312,6 +312,14 @@ typedef struct {
     uint64_t nplaces;           /* the place of writers with a wrong index */
 } lm_args_index_add;
 
+/* The place of each value of a row, (rows, m), among the sorted ones, (rows, n). */
+typedef struct {
+    const void *sorted, *values;
+    int64_t *out;
+    int64_t rows, n, m;
+    int32_t right, index_base;
+} lm_args_search;
+
 /* Bytes that are not 0. */
 typedef struct {
     const uint8_t *x;
@@ -330,7 +338,7 @@ typedef struct {
     void *y;
     void *positions; /* int64, of cummax */
     /* Per line and chunk: of cumsum the total up to its end (NULL: lines are whole), of other running
-    ** results that of the chunk, see scan.cu; of softmax the greatest, then as many second words: the
+    ** results that of the chunk, see running.h; of softmax the greatest, then as many second words: the
     ** sums of exponentials. */
     void *parts;
     int64_t n, x_step, y_step, positions_step;

@@ -181,6 +181,7 @@ luma_status lm_cuda_fill(luma_state *S, lm_device *d, const luma_tensor *dst, co
 luma_status lm_cuda_reduce(luma_state *S, lm_device *d, const lm_reduce *r);
 luma_status lm_cuda_scan(luma_state *S, lm_device *d, const lm_scan *s);
 luma_status lm_cuda_normalize(luma_state *S, lm_device *d, const lm_normalize *n);
+luma_status lm_cuda_search(luma_state *S, lm_device *d, const lm_search *s);
 luma_status lm_cuda_sort(luma_state *S, lm_device *d, const lm_sort *s);
 luma_status lm_cuda_index(luma_state *S, lm_device *d, const lm_index *i);
 luma_status lm_cuda_count_nonzero(luma_state *S, lm_device *d, const luma_tensor *x,

@@ -329,4 +329,5 @@ const lm_device_ops lm_cuda_ops = {
     .nonzero = lm_cuda_nonzero,
     .scan = lm_cuda_scan,
     .normalize = lm_cuda_normalize,
+    .search = lm_cuda_search,
 };

@@ -30,6 +30,58 @@ LM_FN lm_run lm_run_of(lm_lanes g) {
 /* The first element of a lane in a tile; those of its other runs lie r.lanes apart. */
 #define LM_RUN_FROM(r, tile) ((tile) + (r).warp * LM_EACH_RUN * (r).lanes + (r).lane)
 
+/* The kernels of a running result: `name` goes along lines or chunks of them, its twin tells what a
+** whole chunk comes to, which those after it start from. run: the type, for which no_run() and the
+** functions below exist; OF(a, v, i): of element i, v; STORE(a, s, i, v). */
+#define RUNNING(name, run, JOIN, OF, STORE)                                                        \
+    LM_TYPED(name##_totals) {                                                                      \
+        LM_EACH_BASE(base, a.group, a.lines.n) {                                                   \
+            lm_stretch s = lm_stretch_of(&a, base);                                                \
+            run all = no_##run();                                                                  \
+            for (int64_t i = s.begin + s.lane; i < s.end; i += s.lanes) {                          \
+                LM_C v = LM_ELEMENT(a, s, i);                                                      \
+                all = JOIN(all, OF(a, v, i));                                                      \
+            }                                                                                      \
+            all = run##_whole(all, a.group);                                                       \
+            if (s.inside && s.lane == 0) ((run *)a.parts)[s.line * a.chunks + blockIdx.y] = all;   \
+        }                                                                                          \
+    }                                                                                              \
+    LM_TYPED(name) {                                                                               \
+        lm_run r = lm_run_of(a.group);                                                             \
+        LM_EACH_BASE(base, a.group, a.lines.n) {                                                   \
+            lm_stretch s = lm_stretch_of(&a, base);                                                \
+            run next = no_##run();                                                                 \
+            if (a.parts) {                                                                         \
+                const run *parts = (const run *)a.parts + s.line * a.chunks;                       \
+                for (int64_t c = s.lane; s.inside && c < (int64_t)blockIdx.y; c += s.lanes)        \
+                    next = JOIN(next, parts[c]);                                                   \
+                next = run##_whole(next, a.group);                                                 \
+            }                                                                                      \
+            int64_t end = s.begin + a.chunk < a.n ? s.begin + a.chunk : a.n;                       \
+            for (int64_t tile = s.begin; tile < end;                                               \
+                 tile += (int64_t)LM_EACH_RUN << a.group.lanes) {                                  \
+                int64_t from = LM_RUN_FROM(r, tile);                                               \
+                run v[LM_EACH_RUN], carry = next;                                                  \
+                LM_UNROLL                                                                          \
+                for (uint32_t k = 0; k < LM_EACH_RUN; k++) {                                       \
+                    int64_t i = from + k * r.lanes;                                                \
+                    v[k] = no_##run();                                                             \
+                    if (i >= s.end) continue;                                                      \
+                    LM_C x = LM_ELEMENT(a, s, i);                                                  \
+                    v[k] = OF(a, x, i);                                                            \
+                }                                                                                  \
+                run own = run##_up(v, r, a.group);                                                 \
+                run##_warps(own, r, a.group, &carry, &next);                                       \
+                LM_UNROLL                                                                          \
+                for (uint32_t k = 0; k < LM_EACH_RUN; k++) {                                       \
+                    int64_t i = from + k * r.lanes;                                                \
+                    run y = JOIN(carry, v[k]);                                                     \
+                    if (i < s.end) STORE(a, s, i, y);                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
 #endif
 
 #define FN_(name, what) name##_##what

@@ -1,0 +1,19 @@
+/* order.h -- what operations of order share. Layer: core. */
+#ifndef lm_order_ops_h
+#define lm_order_ops_h
+
+#include "op.h"
+#include "tensor.h"
+
+typedef enum { LM_LINEAR, LM_LOWER, LM_HIGHER, LM_MIDPOINT, LM_NEAREST } lm_interpolation;
+
+/* sort without positions. (sort.c) */
+luma_status lm_sort_values(luma_state *S, luma_tensor *out, const luma_tensor *x, int dim);
+/* Along dim: true where an element differs from the one before it, and at the first. All NaN are one
+** value. (unique.c) */
+luma_status lm_run_starts(luma_state *S, luma_tensor *out, const luma_tensor *x, int dim);
+/* right and side as options say them. (search.c) */
+luma_status lm_searchsorted_arg(luma_state *S, luma_tensor *out, const luma_tensor *sorted,
+                                const luma_tensor *values, const lm_arg *right, const lm_arg *side);
+
+#endif

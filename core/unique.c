@@ -1,0 +1,220 @@
+/* unique.c -- different values, or slices along a dim: how often each occurs and which of them every
+** element is. Made of sort, comparisons with neighbours and running sums. Layer: core. */
+#include "compose.h"
+#include "order.h"
+
+luma_status lm_run_starts(luma_state *S, luma_tensor *out, const luma_tensor *x, int dim) {
+    int64_t n = x->layout.shape[dim];
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *starts = lm_temp(&s), *tail = lm_temp(&s), *a = lm_temp(&s), *b = lm_temp(&s);
+    luma_tensor *differs = lm_temp(&s), *nan = lm_temp(&s), *also = lm_temp(&s);
+    luma_tensor *both = lm_temp(&s);
+    LM_DO(&s,
+          lm_tensor_new(S, starts, lm_device_of(x), LUMA_BOOL, x->layout.ndim, x->layout.shape));
+    LM_DO(&s, lm_fill(S, starts, (luma_scalar){.kind = LUMA_IS_BOOL, .u.i = 1}));
+    if (n > 1) {
+        LM_DO(&s, luma_narrow(S, tail, starts, dim, 1, n - 1));
+        LM_DO(&s, luma_narrow(S, a, x, dim, 0, n - 1));
+        LM_DO(&s, luma_narrow(S, b, x, dim, 1, n - 1));
+        if (lm_dtype_is_float(x->dtype)) {
+            LM_DO(&s, luma_ne(S, differs, a, b));
+            LM_DO(&s, luma_isnan(S, nan, a));
+            LM_DO(&s, luma_isnan(S, also, b));
+            LM_DO(&s, luma_bitwise_and(S, both, nan, also));
+            LM_DO(&s, luma_gt(S, tail, differs, both));
+        } else {
+            LM_DO(&s, luma_ne(S, tail, a, b));
+        }
+    }
+    LM_DO(&s, lm_give(&s, out, starts));
+    return lm_scope_close(&s);
+}
+
+/* Rows of m, (n, width), in lexicographic order: stable sorts from the last column to the first. */
+static luma_status order_rows(luma_state *S, luma_tensor *order, const luma_tensor *m) {
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *column = lm_temp(&s), *now = lm_temp(&s), *place = lm_temp(&s);
+    luma_tensor *next = lm_temp(&s);
+    int64_t width = m->layout.shape[1];
+    LM_DO(&s, luma_select(S, column, m, 1, width - 1));
+    LM_DO(&s, luma_argsort(S, order, column, 0, false));
+    for (int64_t c = width - 2; c >= 0 && s.status == LUMA_OK; c--) {
+        lm_temp_drop(&s, column);
+        LM_DO(&s, luma_select(S, column, m, 1, c));
+        LM_DO(&s, luma_index_select(S, now, column, 0, order));
+        LM_DO(&s, luma_argsort(S, place, now, 0, false));
+        LM_DO(&s, luma_index_select(S, next, order, 0, place));
+        luma_release(S, order);
+        *order = *next;
+        *next = LUMA_NEW;
+        lm_temp_drop(&s, now);
+        lm_temp_drop(&s, place);
+    }
+    if (s.status != LUMA_OK) luma_release(S, order);
+    return lm_scope_close(&s);
+}
+
+/* What is compared: elements, or slices along a dim as rows. */
+typedef struct {
+    luma_tensor rows;   /* (n) or (n, width), in the order of x */
+    luma_tensor order;  /* of rows; LUMA_NEW: as they are */
+    luma_tensor starts; /* bool, of n: a row differs from the one before it in the order */
+} groups;
+
+static void release_groups(luma_state *S, groups *g) {
+    luma_release(S, &g->rows);
+    luma_release(S, &g->order);
+    luma_release(S, &g->starts);
+}
+
+static luma_status make_rows(luma_state *S, groups *g, const luma_tensor *x, bool has_dim,
+                             int dim) {
+    int64_t shape[2] = {-1, 1}, from = dim, to = 0;
+    if (!has_dim) return luma_reshape(S, &g->rows, x, 1, shape);
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *first = lm_temp(&s);
+    shape[0] = x->layout.shape[dim];
+    for (int d = 0; d < x->layout.ndim; d++)
+        if (d != dim) shape[1] *= x->layout.shape[d];
+    LM_DO(&s, luma_movedim(S, first, x, 1, &from, 1, &to));
+    LM_DO(&s, luma_reshape(S, &g->rows, first, 2, shape));
+    return lm_scope_close(&s);
+}
+
+static luma_status find_groups(luma_state *S, groups *g, const luma_tensor *x, bool has_dim,
+                               int dim, bool sorts) {
+    int64_t across = 1;
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *sorted = lm_temp(&s), *differs = lm_temp(&s);
+    luma_tensor pair[2] = {LUMA_NEW, LUMA_NEW};
+    LM_DO(&s, make_rows(S, g, x, has_dim, dim));
+    if (s.status != LUMA_OK) return lm_scope_close(&s);
+    bool elements = g->rows.layout.ndim == 1;
+    sorts = sorts && (elements || g->rows.layout.shape[1] > 0);
+    if (sorts && elements) {
+        LM_DO(&s, luma_sort(S, pair, &g->rows, 0, false));
+        *sorted = pair[0];
+        g->order = pair[1];
+    } else if (sorts) {
+        LM_DO(&s, order_rows(S, &g->order, &g->rows));
+        LM_DO(&s, luma_index_select(S, sorted, &g->rows, 0, &g->order));
+    }
+    const luma_tensor *line = sorts ? sorted : &g->rows;
+    if (elements) {
+        LM_DO(&s, lm_run_starts(S, &g->starts, line, 0));
+    } else {
+        LM_DO(&s, lm_run_starts(S, differs, line, 0));
+        LM_DO(&s, luma_any(S, &g->starts, differs, 1, &across, false));
+        if (g->rows.layout.shape[0] > 0 && g->rows.layout.shape[1] == 0) { /* all are alike */
+            LM_DO(&s, luma_narrow(S, sorted, &g->starts, 0, 0, 1));
+            LM_DO(&s, lm_fill(S, sorted, (luma_scalar){.kind = LUMA_IS_BOOL, .u.i = 1}));
+        }
+    }
+    return lm_scope_close(&s);
+}
+
+/* One slice of x for each group, as x has them along dim; or one element. */
+static luma_status group_values(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                const groups *g, const luma_tensor *firsts, bool has_dim, int dim) {
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *places = lm_temp(&s);
+    if (g->order.storage) LM_DO(&s, luma_index_select(S, places, &g->order, 0, firsts));
+    const luma_tensor *at = g->order.storage ? places : firsts;
+    LM_DO(&s, luma_index_select(S, out, has_dim ? x : &g->rows, has_dim ? dim : 0, at));
+    return lm_scope_close(&s);
+}
+
+/* The group of every row. */
+static luma_status group_numbers(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                                 const groups *g, bool has_dim) {
+    luma_tensor off = luma_integer(S->index_base - 1);
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *sum = lm_temp(&s), *number = lm_temp(&s), *put = lm_temp(&s);
+    LM_DO(&s, luma_cumsum(S, sum, &g->starts, 0));
+    LM_DO(&s, luma_add(S, number, sum, &off));
+    if (g->order.storage) LM_DO(&s, luma_index_copy(S, put, number, 0, &g->order, number));
+    const luma_tensor *all = g->order.storage ? put : number;
+    if (has_dim)
+        LM_DO(&s, luma_reshape(S, out, all, 1, all->layout.shape));
+    else
+        LM_DO(&s, luma_reshape(S, out, all, x->layout.ndim, x->layout.shape));
+    return lm_scope_close(&s);
+}
+
+/* From the first places of groups among n. */
+static luma_status group_sizes(luma_state *S, luma_tensor *out, const luma_tensor *firsts,
+                               int64_t n) {
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *end = lm_temp(&s);
+    int64_t one = 1;
+    LM_DO(&s,
+          luma_full(S, end, 1, &one, (luma_scalar){.kind = LUMA_IS_INT, .u.i = n + S->index_base},
+                    LUMA_INT64, lm_device_of(firsts)->name));
+    LM_DO(&s, luma_diff(S, out, firsts, 1, 0, NULL, end));
+    return lm_scope_close(&s);
+}
+
+/* All results are made before one is given, so that a failure leaves all as they were. */
+static luma_status give_all(luma_state *S, luma_tensor outs[3], luma_tensor *made[3]) {
+    lm_result r[3];
+    int n = 0;
+    luma_status status = LUMA_OK;
+    for (; n < 3 && status == LUMA_OK; n++) {
+        r[n] = (lm_result){.out = NULL};
+        const luma_tensor *m = made[n];
+        if (m->storage && outs[n].storage)
+            status = lm_result_open(S, &r[n], &outs[n], lm_device_of(m), m->dtype, m->layout.ndim,
+                                    m->layout.shape, NULL, 0, 0);
+        if (status != LUMA_OK) return status;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!made[i]->storage) continue;
+        if (!r[i].out) {
+            outs[i] = *made[i];
+            *made[i] = LUMA_NEW;
+        } else {
+            LM_TRY(lm_result_close(S, &r[i], lm_copy(S, &r[i].work, made[i])));
+        }
+    }
+    return LUMA_OK;
+}
+
+static luma_status unique(luma_state *S, luma_tensor outs[3], const luma_tensor *x, bool has_dim,
+                          int64_t dim, bool sorts, bool inverse, bool counts) {
+    int d = 0;
+    LM_TRY(lm_tensor_live(S, 1, x));
+    if (has_dim && x->layout.ndim == 0)
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no slices");
+    if (has_dim) LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
+    groups g = {.rows = LUMA_NEW, .order = LUMA_NEW, .starts = LUMA_NEW};
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *places = lm_temp(&s), *firsts = lm_temp(&s);
+    luma_tensor *made[] = {lm_temp(&s), lm_temp(&s), lm_temp(&s)};
+    LM_DO(&s, find_groups(S, &g, x, has_dim, d, sorts));
+    LM_DO(&s, luma_nonzero(S, places, &g.starts));
+    LM_DO(&s, luma_select(S, firsts, places, 1, 0));
+    LM_DO(&s, group_values(S, made[0], x, &g, firsts, has_dim, d));
+    if (inverse) LM_DO(&s, group_numbers(S, made[1], x, &g, has_dim));
+    if (counts) LM_DO(&s, group_sizes(S, made[2], firsts, g.rows.layout.shape[0]));
+    LM_DO(&s, give_all(S, outs, made));
+    release_groups(S, &g);
+    return lm_scope_close(&s);
+}
+
+luma_status luma_unique(luma_state *S, luma_tensor outs[3], const luma_tensor *x, bool has_dim,
+                        int64_t dim, bool inverse, bool counts) {
+    return unique(S, outs, x, has_dim, dim, true, inverse, counts);
+}
+
+luma_status luma_unique_consecutive(luma_state *S, luma_tensor outs[3], const luma_tensor *x,
+                                    bool has_dim, int64_t dim, bool inverse, bool counts) {
+    return unique(S, outs, x, has_dim, dim, false, inverse, counts);
+}

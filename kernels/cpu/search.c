@@ -1,0 +1,85 @@
+/* search.c -- places of values in sorted rows. Layer: kernels/cpu. */
+#include "cpu.h"
+#include "pool.h"
+#include "tensor.h"
+
+#define GRAIN 1024 /* values of a task */
+#define ABREAST 8  /* searches that wait for memory together; they take the same steps */
+
+typedef struct {
+    const lm_search *s;
+    luma_state *S;
+    const char *sorted, *values;
+    int64_t *out;
+    int stopped; /* atomic */
+} job;
+
+/* m values in one row of n > 0. Before element e goes value v: what BELOW says of e. */
+#define SEARCH(name, T, BELOW)                                                                     \
+    static void name(int64_t n, const T *sorted, int64_t m, const T *values, int64_t *out,         \
+                     int64_t base) {                                                               \
+        for (int64_t i = 0; i < m; i += ABREAST) {                                                 \
+            int64_t at[ABREAST] = {0}, count = m - i < ABREAST ? m - i : ABREAST;                  \
+            T v[ABREAST];                                                                          \
+            for (int64_t k = 0; k < ABREAST; k++)                                                  \
+                v[k] = values[i + (k < count ? k : 0)];                                            \
+            for (int64_t left = n; left > 1; left -= left / 2) {                                   \
+                for (int64_t k = 0; k < ABREAST; k++) {                                            \
+                    const T e = sorted[at[k] + left / 2 - 1];                                      \
+                    at[k] += BELOW(e, v[k]) ? left / 2 : 0;                                        \
+                }                                                                                  \
+            }                                                                                      \
+            for (int64_t k = 0; k < count; k++)                                                    \
+                out[i + k] = at[k] + (BELOW(sorted[at[k]], v[k]) ? 1 : 0) + base;                  \
+        }                                                                                          \
+    }
+
+/* NaN is the greatest: of integers the second tests vanish. */
+#define LESS(e, v) (((e) < (v)) | (((v) != (v)) & ((e) == (e))))
+#define AT_MOST(e, v) (((e) <= (v)) | ((v) != (v)))
+#define BOTH(_, token, ENUM, name, T, ...)                                                         \
+    SEARCH(search_left_##token, T, LESS)                                                           \
+    SEARCH(search_right_##token, T, AT_MOST)
+LM_COMPUTE(BOTH, _)
+
+static void search(const job *j, int64_t n, const char *sorted, int64_t m, const char *values,
+                   int64_t *out) {
+    const lm_search *s = j->s;
+    switch (s->values.dtype) {
+#define CASE(_, token, ENUM, name, T, ...)                                                         \
+    case LUMA_##ENUM:                                                                              \
+        (s->right ? search_right_##token                                                           \
+                  : search_left_##token)(n, (const T *)(const void *)sorted, m,                    \
+                                         (const T *)(const void *)values, out, s->index_base);     \
+        break;
+        LM_COMPUTE(CASE, _)
+#undef CASE
+    default:
+        break;
+    }
+}
+
+static void run(void *ctx, int64_t lo, int64_t hi) {
+    job *j = ctx;
+    const lm_search *s = j->s;
+    int64_t size = (int64_t)lm_dtype_size(s->values.dtype);
+    while (lo < hi) {
+        int64_t row = lo / s->m, end = lm_min(lm_min(hi, (row + 1) * s->m), lo + 16 * GRAIN);
+        if (lm_interrupted(j->S)) __atomic_store_n(&j->stopped, 1, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&j->stopped, __ATOMIC_RELAXED)) return;
+        search(j, s->n, j->sorted + row * s->n * size, end - lo, j->values + lo * size,
+               j->out + lo);
+        lo = end;
+    }
+}
+
+luma_status lm_cpu_search(luma_state *S, lm_device *d, const lm_search *s) {
+    (void)d;
+    job j = {.s = s,
+             .S = S,
+             .sorted = lm_data(&s->sorted),
+             .values = lm_data(&s->values),
+             .out = (int64_t *)(void *)lm_data(&s->out)};
+    lm_parallel(S->threads, s->rows * s->m, GRAIN, run, &j);
+    return j.stopped ? lm_fail_interrupted(S) : LUMA_OK;
+}
