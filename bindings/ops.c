@@ -375,7 +375,7 @@ static int push_tensors(call *c) {
     int given = most;
     for (int i = most - 1; i > 0; i--) { /* what was not asked for */
         if (boxes[i]->storage) continue;
-        lua_remove(L, i - most);
+        lua_remove(L, i - given);
         given--;
     }
     return given;

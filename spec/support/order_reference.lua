@@ -129,7 +129,7 @@ function M.quantile(list, q, interpolation, ignore)
   local place = q * (#values - 1)
   local lower = math.floor(place)
   local a, b = values[lower + 1], values[math.min(lower + 2, #values)]
-  if place == lower then return a end
+  if place == lower or a == b then return a end
   return between[interpolation or "linear"](a, b, place - lower, lower)
 end
 
