@@ -38,8 +38,7 @@ static void merge_dims(lm_lines *l) {
     int n = 0;
     for (int i = 0; i < l->nothers; i++) {
         lm_scan_dim d = l->others[i], *o = n ? &l->others[n - 1] : NULL;
-        if (o && o->x == d.size * d.x && o->y == d.size * d.y &&
-            o->places == d.size * d.places) {
+        if (o && o->x == d.size * d.x && o->y == d.size * d.y && o->places == d.size * d.places) {
             d.size *= o->size;
             *o = d;
         } else {
