@@ -11,13 +11,12 @@ typedef union {
 
 typedef struct {
     lm_lines l;
-    sum *starts; /* [piece][line] */
-    bool totals; /* only the totals of pieces are wanted */
 } job;
 
 /* Elements [lo, hi) of the lines of a strip; sums hold what is before them and take what is added,
-** own (may be NULL: not wanted) what is added alone. */
-static void run(job *j, const lm_scan_strip *s, int64_t lo, int64_t hi, sum *sums, sum *own) {
+** own (may be NULL: not wanted) what is added alone. totals: nothing else is wanted. */
+static void run(job *j, const lm_scan_strip *s, int64_t lo, int64_t hi, sum *sums, sum *own,
+                bool totals) {
     lm_lines *l = &j->l;
     const lm_scan_kernels *kernels = lm_level_now()->scan;
     _Alignas(64) char in[LM_SCAN_BLOCK * 8], out[LM_SCAN_BLOCK * 8];
@@ -32,10 +31,10 @@ static void run(job *j, const lm_scan_strip *s, int64_t lo, int64_t hi, sum *sum
         } else {
             for (int64_t i = 0; i < a.rows; i++)
                 kernels->cumsum_row[l->dtype](a.columns, x + i * a.step,
-                                              j->totals ? NULL : y + i * b.step, &sums[i],
+                                              totals ? NULL : y + i * b.step, &sums[i],
                                               own ? &own[i] : &ignored);
         }
-        if (!j->totals) lm_lines_store(l, s, at, n, out);
+        if (!totals) lm_lines_store(l, s, at, n, out);
     }
 }
 
@@ -44,80 +43,35 @@ static void run_strips(void *ctx, int64_t lo, int64_t hi) {
     for (int64_t i = lo; i < hi; i++) {
         sum sums[LM_SCAN_WIDTH] = {{0}};
         lm_scan_strip s = lm_lines_strip(&j->l, i);
-        run(j, &s, 0, j->l.along.size, sums, NULL);
+        run(j, &s, 0, j->l.along.size, sums, NULL, false);
     }
 }
 
 /* ---- long lines ---- */
 
-static void add(const job *j, sum *to, const sum *a, const sum *b) {
+static lm_scan_state nothing(const void *ctx) {
+    (void)ctx;
+    return (lm_scan_state){.i = 0}; /* and 0.0 */
+}
+
+static void run_piece(void *ctx, const lm_scan_strip *s, int64_t lo, int64_t hi,
+                      const lm_scan_state *before, lm_scan_state *own, bool totals) {
+    sum sums = {.i = before->i}, added = {0};
+    run(ctx, s, lo, hi, &sums, &added, totals);
+    own->i = added.i;
+}
+
+static void join(const void *ctx, lm_scan_state *before, const lm_scan_state *own) {
+    const job *j = ctx;
     if (j->l.dtype == LUMA_INT64)
-        to->i = (int64_t)((uint64_t)a->i + (uint64_t)b->i);
+        before->i = (int64_t)((uint64_t)before->i + (uint64_t)own->i);
     else
-        to->d = a->d + b->d;
-}
-
-/* Piece `task / lines` of line `task % lines`: into y, or its total into starts. */
-static void run_pieces(void *ctx, int64_t lo, int64_t hi) {
-    job *j = ctx;
-    int64_t n = j->l.along.size;
-    for (int64_t i = lo; i < hi; i++) {
-        lm_scan_strip s = lm_lines_strip(&j->l, i % j->l.strips);
-        int64_t from = i / j->l.strips * j->l.piece, to = from + j->l.piece;
-        sum own = {0}, sums = {0};
-        if (!j->totals) sums = j->starts[i];
-        run(j, &s, from, to < n ? to : n, &sums, &own);
-        if (j->totals) j->starts[i] = own;
-    }
-}
-
-/* From the totals of all pieces to the sums before them. */
-static void place_starts(job *j) {
-    for (int64_t k = 0; k < j->l.strips; k++) {
-        sum before = {0};
-        for (int64_t p = 0; p < j->l.pieces; p++) {
-            sum *at = &j->starts[p * j->l.strips + k], total = *at;
-            *at = before;
-            add(j, &before, &before, &total);
-        }
-    }
-}
-
-/* On one thread a second look at x for the totals would cost more than it brings: each piece tells
-** its total on the way. The additions are the same. */
-static void run_lines(job *j) {
-    int64_t n = j->l.along.size;
-    for (int64_t k = 0; k < j->l.strips; k++) {
-        lm_scan_strip s = lm_lines_strip(&j->l, k);
-        sum before = {0};
-        for (int64_t from = 0; from < n; from += j->l.piece) {
-            sum sums = before, own = {0};
-            run(j, &s, from, from + j->l.piece < n ? from + j->l.piece : n, &sums, &own);
-            add(j, &before, &before, &own);
-        }
-    }
-}
-
-static luma_status run_long(job *j, luma_state *S) {
-    lm_storage *scratch;
-    int64_t tasks = j->l.strips * j->l.pieces;
-    if (lm_pool_threads() == 1) {
-        run_lines(j);
-        return LUMA_OK;
-    }
-    LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)tasks * sizeof *j->starts, &scratch));
-    j->starts = (sum *)(void *)scratch->data;
-    j->totals = true;
-    lm_parallel(S->threads, tasks, 1, run_pieces, j);
-    j->totals = false;
-    place_starts(j);
-    lm_parallel(S->threads, tasks, 1, run_pieces, j);
-    lm_storage_release(scratch);
-    return LUMA_OK;
+        before->d += own->d;
 }
 
 luma_status lm_cpu_cumsum(luma_state *S, const lm_scan *s) {
-    job j = {.totals = false};
+    static const lm_scan_of sums = {nothing, run_piece, join};
+    job j;
     luma_dtype dtype = s->x.dtype;
     if (!lm_dtype_is_float(dtype))
         dtype = LUMA_INT64;
@@ -127,7 +81,7 @@ luma_status lm_cpu_cumsum(luma_state *S, const lm_scan *s) {
     if (dtype == LUMA_FLOAT32 && !(j.l.x_direct && j.l.y_direct)) /* no need to round twice */
         lm_lines_plan(&j.l, S, s, LUMA_FLOAT64, 1);
     if (j.l.pieces > 1 && !j.l.by_columns)
-        LM_TRY(run_long(&j, S));
+        LM_TRY(lm_lines_run_long(&j.l, &sums, &j));
     else
         lm_parallel(S->threads, j.l.strips, lm_lines_grain(&j.l), run_strips, &j);
     return j.l.stopped ? lm_fail_interrupted(S) : LUMA_OK;

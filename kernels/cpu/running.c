@@ -1,22 +1,12 @@
 /* running.c -- running products, extremes with their positions and logarithms of sums of exponentials
-** along a dim. A long line is cut into pieces, each of which starts from what is before it; a
-** product and a sum are those of the pieces so far and of the piece, whoever works on them.
+** along a dim. In long lines a product and a sum are those of the pieces so far and of the piece.
 ** Layer: kernels/cpu. */
 #include <math.h>
 
 #include "pool.h"
-#include "product.h"
 #include "scan.h"
 
-typedef union {
-    lm_product product; /* of floats */
-    int64_t i;          /* product of integers */
-    double exps[2];     /* the greatest, the sum of exponentials below it */
-    struct {
-        char best[8]; /* an element */
-        int64_t at;   /* its position, negative where there is none */
-    } extreme;
-} state;
+typedef lm_scan_state state;
 
 /* Of the columns of a strip: first and second halves of states. */
 typedef struct {
@@ -29,15 +19,14 @@ typedef struct {
     lm_lines l;
     lm_scan_kind kind;
     int index_base;
-    state *starts; /* [piece][line] */
-    bool totals;   /* only the totals of pieces are wanted */
 } job;
 
 typedef struct {
     _Alignas(64) char in[LM_SCAN_BLOCK * 8], out[LM_SCAN_BLOCK * 8], places[LM_SCAN_BLOCK * 8];
 } buffers;
 
-static state nothing(const job *j) {
+static state nothing(const void *ctx) {
+    const job *j = ctx;
     state s = {.exps = {-(double)INFINITY, 0}};
     if (j->kind == LM_SCAN_PROD && j->l.dtype == LUMA_INT64)
         s.i = 1;
@@ -76,9 +65,10 @@ static void run_columns(const job *j, const lm_scan_block *a, const char *x, int
                                                           c->second);
 }
 
-/* Elements [at, at + n) of the lines of a strip; rows have states, columns c. */
+/* Elements [at, at + n) of the lines of a strip; rows have states, columns c. totals: nothing else
+** is wanted. */
 static void run_block(job *j, const lm_scan_strip *s, int64_t at, int64_t n, const state *starts,
-                      state *own, columns *c) {
+                      state *own, columns *c, bool totals) {
     lm_lines *l = &j->l;
     buffers t;
     lm_scan_block a, b, p = {0};
@@ -89,18 +79,18 @@ static void run_block(job *j, const lm_scan_strip *s, int64_t at, int64_t n, con
         run_columns(j, &a, x, b.step, y, p.step, places, at, c);
     } else {
         for (int64_t i = 0; i < a.rows; i++)
-            run_row(j, a.columns, x + i * a.step, j->totals ? NULL : y + i * b.step,
-                    j->totals || !places ? NULL : places + i * p.step, at, &starts[i], &own[i]);
+            run_row(j, a.columns, x + i * a.step, totals ? NULL : y + i * b.step,
+                    totals || !places ? NULL : places + i * p.step, at, &starts[i], &own[i]);
     }
-    if (j->totals) return;
+    if (totals) return;
     lm_lines_store(l, s, at, n, t.out);
     if (places) lm_lines_store_places(l, s, at, n, t.places);
 }
 
 static void run(job *j, const lm_scan_strip *s, int64_t lo, int64_t hi, const state *starts,
-                state *own, columns *c) {
+                state *own, columns *c, bool totals) {
     for (int64_t at = lo; at < hi && !lm_lines_stop(&j->l); at += j->l.block)
-        run_block(j, s, at, lm_min(hi - at, j->l.block), starts, own, c);
+        run_block(j, s, at, lm_min(hi - at, j->l.block), starts, own, c, totals);
 }
 
 static void run_strips(void *ctx, int64_t lo, int64_t hi) {
@@ -118,48 +108,11 @@ static void run_strips(void *ctx, int64_t lo, int64_t hi) {
             if (j->l.places) c.second[k] = -1;
             c.sum[k] = 0;
         }
-        run(j, &s, 0, n, starts, own, &c);
+        run(j, &s, 0, n, starts, own, &c, false);
     }
 }
 
 /* ---- long lines ---- */
-
-/* What is before the next piece, of what is before this one and this one's own. */
-static void join(const job *j, state *before, const state *own) {
-    if (j->kind == LM_SCAN_PROD && j->l.dtype == LUMA_INT64) {
-        before->i = (int64_t)((uint64_t)before->i * (uint64_t)own->i);
-    } else if (j->kind == LM_SCAN_PROD) {
-        before->product = lm_product_join(before->product, own->product);
-    } else if (j->kind != LM_SCAN_LOGSUMEXP) {
-        *before = *own; /* it began as *before */
-    } else {
-        double a = before->exps[0], b = own->exps[0], top = b > a || b != b ? b : a;
-        double sum =
-            before->exps[1] == 0 || a == top ? before->exps[1] : before->exps[1] * exp(a - top);
-        sum += own->exps[1] == 0 || b == top ? own->exps[1] : own->exps[1] * exp(b - top);
-        before->exps[0] = top;
-        before->exps[1] = sum;
-    }
-}
-
-/* Extremes go on from those before, everything else from nothing. */
-static state own_of(const job *j, const state *before) {
-    return j->l.places ? *before : nothing(j);
-}
-
-static void run_pieces(void *ctx, int64_t lo, int64_t hi) {
-    job *j = ctx;
-    int64_t n = j->l.along.size;
-    state none = nothing(j);
-    for (int64_t i = lo; i < hi; i++) {
-        lm_scan_strip s = lm_lines_strip(&j->l, i % j->l.strips);
-        int64_t from = i / j->l.strips * j->l.piece, to = lm_min(from + j->l.piece, n);
-        const state *before = j->totals ? &none : &j->starts[i];
-        state own = own_of(j, before);
-        run(j, &s, from, to, before, &own, NULL);
-        if (j->totals) j->starts[i] = own;
-    }
-}
 
 static bool beats(const job *j, const char *a, const char *b) {
     lm_device *cpu = lm_cpu(j->l.S);
@@ -171,52 +124,31 @@ static bool beats(const job *j, const char *a, const char *b) {
     return j->kind == LM_SCAN_MIN ? v.u.i < w.u.i : v.u.i > w.u.i;
 }
 
-/* From the totals of all pieces to what is before them. */
-static void place_starts(job *j) {
-    for (int64_t k = 0; k < j->l.strips; k++) {
-        state before = nothing(j);
-        for (int64_t p = 0; p < j->l.pieces; p++) {
-            state *at = &j->starts[p * j->l.strips + k], total = *at;
-            *at = before;
-            if (!j->l.places || before.extreme.at < 0 ||
-                beats(j, total.extreme.best, before.extreme.best))
-                join(j, &before, &total);
-        }
-    }
+static void join_exps(double *before, const double *own) {
+    double a = before[0], b = own[0], top = b > a || b != b ? b : a;
+    double sum = before[1] == 0 || a == top ? before[1] : before[1] * exp(a - top);
+    before[1] = sum + (own[1] == 0 || b == top ? own[1] : own[1] * exp(b - top));
+    before[0] = top;
 }
 
-/* On one thread each piece tells its total on the way. */
-static void run_lines(job *j) {
-    int64_t n = j->l.along.size;
-    for (int64_t k = 0; k < j->l.strips; k++) {
-        lm_scan_strip s = lm_lines_strip(&j->l, k);
-        state before = nothing(j);
-        for (int64_t from = 0; from < n; from += j->l.piece) {
-            state own = own_of(j, &before);
-            run(j, &s, from, lm_min(from + j->l.piece, n), &before, &own, NULL);
-            join(j, &before, &own);
-        }
-    }
+static void join(const void *ctx, state *before, const state *own) {
+    const job *j = ctx;
+    if (j->kind == LM_SCAN_PROD && j->l.dtype == LUMA_INT64)
+        before->i = (int64_t)((uint64_t)before->i * (uint64_t)own->i);
+    else if (j->kind == LM_SCAN_PROD)
+        before->product = lm_product_join(before->product, own->product);
+    else if (j->kind == LM_SCAN_LOGSUMEXP)
+        join_exps(before->exps, own->exps);
+    else if (before->extreme.at < 0 || beats(j, own->extreme.best, before->extreme.best))
+        *before = *own;
 }
 
-static luma_status run_long(job *j, luma_state *S) {
-    lm_storage *scratch;
-    int64_t tasks = j->l.strips * j->l.pieces;
-    if (lm_pool_threads() == 1) {
-        run_lines(j);
-        return LUMA_OK;
-    }
-    LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)tasks * sizeof *j->starts, &scratch));
-    j->starts = (state *)(void *)scratch->data;
-    j->totals = true;
-    lm_parallel(S->threads, tasks, 1, run_pieces, j);
-    j->totals = false;
-    if (!j->l.stopped) {
-        place_starts(j);
-        lm_parallel(S->threads, tasks, 1, run_pieces, j);
-    }
-    lm_storage_release(scratch);
-    return LUMA_OK;
+/* Extremes go on from those before, everything else from nothing. */
+static void run_piece(void *ctx, const lm_scan_strip *s, int64_t lo, int64_t hi,
+                      const state *before, state *own, bool totals) {
+    job *j = ctx;
+    *own = j->l.places ? *before : nothing(j);
+    run(j, s, lo, hi, before, own, NULL, totals);
 }
 
 static luma_dtype kernel_dtype(const lm_scan *s) {
@@ -228,13 +160,14 @@ static luma_dtype kernel_dtype(const lm_scan *s) {
 }
 
 luma_status lm_cpu_running(luma_state *S, const lm_scan *s) {
+    static const lm_scan_of scan = {nothing, run_piece, join};
     job j = {.kind = s->kind, .index_base = s->index_base};
     luma_dtype dtype = kernel_dtype(s);
     lm_lines_plan(&j.l, S, s, dtype, 1);
     if (s->kind == LM_SCAN_PROD && dtype == LUMA_FLOAT32 && !(j.l.x_direct && j.l.y_direct))
         lm_lines_plan(&j.l, S, s, LUMA_FLOAT64, 1); /* no need to round twice */
     if (j.l.pieces > 1 && !j.l.by_columns)
-        LM_TRY(run_long(&j, S));
+        LM_TRY(lm_lines_run_long(&j.l, &scan, &j));
     else
         lm_parallel(S->threads, j.l.strips, lm_lines_grain(&j.l), run_strips, &j);
     return j.l.stopped ? lm_fail_interrupted(S) : LUMA_OK;

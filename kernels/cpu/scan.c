@@ -3,6 +3,7 @@
 #include "scan.h"
 
 #include "block.h"
+#include "pool.h"
 #include "tensor.h"
 
 #define BLOCK_IN_PLACE 4096 /* elements of a block that is not gathered */
@@ -209,6 +210,68 @@ void lm_lines_store_places(const lm_lines *l, const lm_scan_strip *s, int64_t at
     shape t = places_shape(l, s->width, n);
     lm_block_scatter(LUMA_INT64, LUMA_INT64, t.rows, t.row_step, t.columns, t.column_step, buffer,
                      s->places + at * l->along.places);
+}
+
+/* ---- long lines ---- */
+
+typedef struct {
+    lm_lines *l;
+    const lm_scan_of *scan;
+    void *job;
+    int64_t ranges, told;  /* of a line; pieces of it whose totals are wanted before */
+    lm_scan_state *totals; /* [line][told] */
+} long_job;
+
+static int64_t range_start(const long_job *j, int64_t range) {
+    return j->l->pieces * range / j->ranges;
+}
+
+static void run_piece(const long_job *j, int64_t line, int64_t piece, const lm_scan_state *before,
+                      lm_scan_state *own, bool totals) {
+    lm_scan_strip s = lm_lines_strip(j->l, line);
+    int64_t from = piece * j->l->piece;
+    j->scan->run(j->job, &s, from, lm_min(from + j->l->piece, j->l->along.size), before, own,
+                 totals);
+}
+
+static void tell_pieces(void *ctx, int64_t lo, int64_t hi) {
+    long_job *j = ctx;
+    lm_scan_state none = j->scan->nothing(j->job);
+    for (int64_t i = lo; i < hi; i++)
+        run_piece(j, i / j->told, i % j->told, &none, &j->totals[i], true);
+}
+
+static void run_ranges(void *ctx, int64_t lo, int64_t hi) {
+    long_job *j = ctx;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t line = i / j->ranges, range = i % j->ranges, first = range_start(j, range);
+        lm_scan_state before = j->scan->nothing(j->job), own;
+        for (int64_t p = 0; p < first; p++)
+            j->scan->join(j->job, &before, &j->totals[line * j->told + p]);
+        for (int64_t p = first; p < range_start(j, range + 1); p++) {
+            run_piece(j, line, p, &before, &own, false);
+            j->scan->join(j->job, &before, &own);
+        }
+    }
+}
+
+luma_status lm_lines_run_long(lm_lines *l, const lm_scan_of *scan, void *job) {
+    long_job j = {.l = l, .scan = scan, .job = job};
+    luma_state *S = l->S;
+    lm_storage *scratch = NULL;
+    int64_t threads = lm_pool_threads();
+    if (S->threads > 0) threads = lm_min(threads, S->threads);
+    j.ranges = lm_min(threads, l->pieces);
+    j.told = range_start(&j, j.ranges - 1);
+    int64_t tasks = l->strips * j.told;
+    if (tasks > 0) {
+        LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)tasks * sizeof *j.totals, &scratch));
+        j.totals = (lm_scan_state *)(void *)scratch->data;
+        lm_parallel(S->threads, tasks, 1, tell_pieces, &j);
+    }
+    if (!l->stopped) lm_parallel(S->threads, l->strips * j.ranges, 1, run_ranges, &j);
+    if (scratch) lm_storage_release(scratch);
+    return LUMA_OK;
 }
 
 luma_status lm_cpu_scan(luma_state *S, lm_device *d, const lm_scan *s) {

@@ -4,6 +4,7 @@
 #define lm_scan_h
 
 #include "cpu.h"
+#include "product.h"
 
 #define LM_SCAN_BLOCK 1024          /* elements of a gathered block */
 #define LM_SCAN_WIDTH LM_FOLD_WIDTH /* lines of a strip at most */
@@ -62,6 +63,34 @@ char *lm_lines_places(const lm_lines *l, const lm_scan_strip *s, int64_t at, int
                       char *buffer, lm_scan_block *b);
 void lm_lines_store_places(const lm_lines *l, const lm_scan_strip *s, int64_t at, int64_t n,
                            const char *buffer);
+
+/* ---- long lines: pieces that several threads work on ---- */
+
+/* What some elements of a line come to. */
+typedef union {
+    double d;           /* sum of floats */
+    int64_t i;          /* sum or product of integers */
+    lm_product product; /* of floats */
+    double exps[2];     /* the greatest, the sum of exponentials below it */
+    struct {
+        char best[8]; /* an element */
+        int64_t at;   /* its position, negative where there is none */
+    } extreme;
+} lm_scan_state;
+
+/* What a scan says of itself; a job begins with its lm_lines. */
+typedef struct {
+    lm_scan_state (*nothing)(const void *job);
+    /* Elements [lo, hi) of a line, of which `before` is what is before them and *own becomes what they
+    ** come to. totals: nothing else is wanted, and *before is nothing. */
+    void (*run)(void *job, const lm_scan_strip *s, int64_t lo, int64_t hi,
+                const lm_scan_state *before, lm_scan_state *own, bool totals);
+    void (*join)(const void *job, lm_scan_state *before, const lm_scan_state *own);
+} lm_scan_of;
+/* A line is shared out in ranges of pieces, one to a thread; a range tells the totals of its pieces
+** on the way, so that only those before the last range are looked at twice. What a piece comes to,
+** and the order in which they join, is the same for any number of threads. */
+luma_status lm_lines_run_long(lm_lines *l, const lm_scan_of *scan, void *job);
 
 luma_status lm_cpu_cumsum(luma_state *S, const lm_scan *s);
 luma_status lm_cpu_running(luma_state *S, const lm_scan *s);

@@ -53,7 +53,8 @@ of_million("kthvalue 1000", 1, function(x) local _ = x:kthvalue(1000) end, "np.p
   "torch.kthvalue(x, 1000)")
 of_million("quantile 0.3", 1, function(x) local _ = x:quantile(0.3) end, "np.quantile(a, 0.3)",
   "torch.quantile(x, 0.3)")
-of_million("unique of 1000 int64", 1, function(_, i) local _ = i:unique() end, "np.unique(i)", "torch.unique(xi)")
+of_million("unique of 1000 int64", 1, function(_, i) local _ = i:unique() end, "np.unique(i)",
+  "torch.unique(xi)")
 of_million("unique of floats, inverse, counts", 1, function(x)
   local _ = x:unique {return_inverse = true, return_counts = true}
 end, "np.unique(a, return_inverse=True, return_counts=True)",
