@@ -30,6 +30,7 @@ typedef struct {
     int64_t stride;  /* bytes from one to the next */
     int64_t stepped; /* when the last one ended, in nanoseconds */
     int64_t boxes;   /* tensors that live */
+    int64_t traced;  /* values of fused functions that live (fused.c) */
     int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
     int nevents;     /* of memory, that the function of the script has yet to hear of (memory.c) */
     lm_events *events;
@@ -233,6 +234,16 @@ luma_tensor *lm_move_push(lm_call *k, int arg, int idx, luma_dtype dtype, const 
 ** which must hold every integer exactly. */
 luma_tensor *lm_table_read(lm_call *k, int arg, int idx, luma_dtype dtype);
 
+/* ---- fused.c: functions that run in one pass ---- */
+
+/* Whether one of the first n arguments is a value of a function that is traced. */
+bool lm_traced_any(lua_State *L, const lm_ctx *c, int n);
+/* Row op over the arguments becomes part of the trace; pushes its value. Any other operation, and
+** one that writes in place, is an error. */
+int lm_traced_row(lua_State *L, lm_ctx *c, lm_op op, const char *name, bool inplace);
+/* The same for x ^ y. */
+int lm_traced_power(lua_State *L, lm_ctx *c);
+
 /* ---- the parts of the module, each fills in what it is responsible for ---- */
 
 /* Elementwise row op on the first nin arguments; pushes the result. */
@@ -255,6 +266,7 @@ void lm_memory_open(lua_State *L, int module);
 void lm_files_open(lua_State *L, int module);
 void lm_cuda_module_open(lua_State *L, int cuda); /* cuda: the table luma.cuda */
 void lm_image_open(lua_State *L, int module);
+void lm_fused_open(lua_State *L, int meta, int methods); /* after lm_operators_open */
 void lm_dlpack_open(lua_State *L, int module, int methods);
 void lm_watch_open(lua_State *L, int meta);
 void lm_foreign_open(lua_State *L, int module, int meta);

@@ -35,6 +35,7 @@ static bool is_real(lua_State *L, int idx) {
 /* ^ is always a float power: of two integers, one is made float before. */
 static int power(lua_State *L) {
     lm_ctx *c = lm_enter(L);
+    if (lm_traced_any(L, c, 2)) return lm_traced_power(L, c);
     if (is_real(L, 1) || is_real(L, 2)) return lm_map_push(L, c, LM_OP_pow, 2);
     int idx = lua_isinteger(L, 1) ? 1 : 2;
     if (lua_isinteger(L, idx)) {

@@ -526,6 +526,7 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     c.op = op;
     lm_call_open(&c.k, L, ctx, name);
     check_special(&c);
+    if (lm_traced_any(L, ctx, c.k.top)) return lm_traced_row(L, ctx, c.op, name, inplace);
     c.info = &lm_ops[c.op];
     c.params = &ctx->params[ctx->first_param[c.op]];
     c.nparams = ctx->nparams[c.op];
@@ -610,6 +611,10 @@ static luma_status map(lua_State *L, lm_ctx *c, lm_op op, int nin, luma_tensor *
 int lm_map_push(lua_State *L, lm_ctx *c, lm_op op, int nin) {
     int tried = 0;
     luma_status status;
+    if (lm_traced_any(L, c, nin)) {
+        lua_settop(L, nin); /* operators may have more */
+        return lm_traced_row(L, c, op, lm_ops[op].name, false);
+    }
     luma_tensor *out = lm_box_new(L, c);
     do {
         status = map(L, c, op, nin, out);

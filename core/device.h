@@ -8,6 +8,7 @@
 #include "storage.h"
 
 typedef struct lm_cache lm_cache;
+struct lm_fused;
 
 /* A reduction. out has the rank of x with size 1 at the reduced dims (kept); positions likewise for
 ** max and min with positions (storage NULL: not wanted); of var and std it is the mean. x is any view. */
@@ -167,6 +168,9 @@ typedef struct {
     bool (*supports)(lm_device *d, lm_op op, luma_dtype dtype);
     /* families; tensors are on the device, shapes and dtypes already checked by core */
     luma_status (*map)(luma_state *S, lm_device *d, lm_map *m);
+    /* Several rows in one pass (fused.h). *done stays false, and nothing is written, where the device
+    ** cannot; the status counts otherwise. */
+    luma_status (*fused)(luma_state *S, lm_device *d, struct lm_fused *f, bool *done);
     /* dst and src have one shape; any layouts, any dtypes; no overlap. core drops dims of size 1,
     ** orders dims by the strides of dst, merges those that both walk as one, for fill too. */
     luma_status (*copy)(luma_state *S, lm_device *d, const luma_tensor *dst,

@@ -7,8 +7,8 @@
 #include "row.h"
 #include "state.h"
 
-#define LM_ITER_MAX 6 /* operands */
-#define LM_BLOCK 1024 /* elements of a cast block; such a block of each operand fits L1 */
+#define LM_ITER_MAX 10 /* operands */
+#define LM_BLOCK 1024  /* elements of a cast block; such a block of each operand fits L1 */
 
 /* One operand. Operand 0 is written, the others are read. */
 typedef struct {
@@ -32,6 +32,7 @@ typedef struct {
     /* Given to lm_iter_run: large results may pass the caches by. Given to a kernel: this line may;
     ** it is side by side and begins at a multiple of 64 bytes. */
     bool stream;
+    const void *program; /* of the CPU's fused slot */
 } lm_params;
 
 /* A kernel walks one dimension: n elements of every operand, p[k] += s[k] (bytes) each. */

@@ -312,6 +312,27 @@ LUMA_API luma_status luma_save(luma_state *S, const char *path, int n, const cha
                                const luma_tensor *xs, bool compressed, int nmetadata,
                                const luma_pair *metadata);
 
+/* ---- programs of elementwise operations ------------------------------------------------------ */
+
+/* Rows of ops.def that are elementwise, put together once and run in one pass over the inputs, with
+** nothing between the rows in memory: x * sigmoid(y) reads x and y and writes the result. Dtypes,
+** shapes and bits are those of the rows called one after the other; so are the errors. */
+typedef struct luma_program luma_program;
+/* Values are numbered: 0 .. ninputs - 1 are the inputs. Free it with luma_program_free. */
+LUMA_API luma_status luma_program_new(luma_state *S, luma_program **out, int ninputs);
+LUMA_API void luma_program_free(luma_program *p); /* NULL is nothing */
+/* *value becomes the number of a value that the program makes: a weak number, */
+LUMA_API luma_status luma_program_number(luma_state *S, luma_program *p, luma_scalar number,
+                                         int *value);
+/* or an elementwise operation over n values; the numbers of clamp and affine are values too, -1
+** where they are absent. */
+LUMA_API luma_status luma_program_row(luma_state *S, luma_program *p, const char *name, int n,
+                                      const int *values, int *value);
+/* out: one value, for these inputs: tensors of any dtype and layout that broadcast, or numbers. One
+** run of a program at a time. */
+LUMA_API luma_status luma_program_run(luma_state *S, luma_tensor *out, luma_program *p, int value,
+                                      const luma_tensor *const *inputs);
+
 /* ---- memory ---------------------------------------------------------------------------------
 ** Devices are named "cpu", "cuda" or "cuda:1"; NULL is the default device. A stream is the driver's (CUstream);
 ** NULL is the device's own, on which luma works. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tensor.h"
+#include "map.h"
 
 /* What a call comes to before memory is asked for. */
 typedef struct {
@@ -15,10 +15,6 @@ typedef struct {
     lm_device *device;
     bool flat; /* every tensor is contiguous and has the result's shape */
 } plan;
-
-static bool is_shift(lm_op op) {
-    return op == LM_OP_lshift || op == LM_OP_rshift;
-}
 
 /* ---- dtypes ---- */
 
@@ -43,7 +39,7 @@ static luma_dtype meet(const luma_state *S, lm_op op, int nin, const luma_tensor
         any = true;
     }
     for (int i = first; i < nin; i++) {
-        if (lm_is_number(ins[i]) && !(is_shift(op) && i == 1))
+        if (lm_is_number(ins[i]) && !(lm_map_is_shift(op) && i == 1))
             dtype = raised(S, dtype, ins[i]->number);
     }
     if (op == LM_OP_affine) {
@@ -78,8 +74,21 @@ static luma_status row_dtype(luma_state *S, lm_op op, luma_dtype met, luma_dtype
     return LUMA_OK;
 }
 
-static luma_dtype result_dtype(lm_op op, luma_dtype dtype) {
+luma_dtype lm_map_result(lm_op op, luma_dtype dtype) {
     return lm_ops[op].row == LM_ROW_COMPARE || lm_ops[op].row == LM_ROW_TEST ? LUMA_BOOL : dtype;
+}
+
+static luma_status check_mask(luma_state *S, lm_op op, const luma_tensor *mask) {
+    if (lm_ops[op].row != LM_ROW_TERNARY || (mask->storage && mask->dtype == LUMA_BOOL))
+        return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: a bool mask expected",
+                   mask->storage ? lm_dtypes[mask->dtype].name : "a number");
+}
+
+luma_status lm_map_dtype(luma_state *S, lm_op op, int nin, const luma_tensor *const *ins,
+                         const luma_scalar *params, luma_dtype *dtype) {
+    LM_TRY(check_mask(S, op, ins[0]));
+    return row_dtype(S, op, meet(S, op, nin, ins, params), dtype);
 }
 
 /* ---- shapes ---- */
@@ -115,21 +124,14 @@ static luma_status shape_of(luma_state *S, plan *p, const luma_tensor *const *in
     return LUMA_OK;
 }
 
-static luma_status check_mask(luma_state *S, lm_op op, const luma_tensor *mask) {
-    if (lm_ops[op].row != LM_ROW_TERNARY || (mask->storage && mask->dtype == LUMA_BOOL))
-        return LUMA_OK;
-    return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: a bool mask expected",
-                   mask->storage ? lm_dtypes[mask->dtype].name : "a number");
-}
-
 static luma_status make_plan(luma_state *S, plan *p, lm_op op, int nin,
                              const luma_tensor *const *ins, const luma_scalar *params) {
     p->op = op;
     p->nin = nin;
     LM_TRY(check_mask(S, op, ins[0]));
     LM_TRY(lm_same_device(S, ins, nin, &p->device));
-    LM_TRY(row_dtype(S, op, meet(S, op, nin, ins, params), &p->dtype));
-    p->result = result_dtype(op, p->dtype);
+    LM_TRY(lm_map_dtype(S, op, nin, ins, params, &p->dtype));
+    p->result = lm_map_result(op, p->dtype);
     LM_TRY(shape_of(S, p, ins));
     if (!lm_supports(p->device, op, p->dtype))
         return lm_unsupported(S, p->device, lm_ops[op].name, p->dtype);
@@ -138,8 +140,7 @@ static luma_status make_plan(luma_state *S, plan *p, lm_op op, int nin,
 
 /* ---- numbers ---- */
 
-/* A number as an element of dtype `kernel`, rounded to dtype first. Into integers it must fit. */
-static luma_status encode(luma_state *S, luma_scalar v, luma_dtype dtype, luma_dtype kernel,
+luma_status lm_map_encode(luma_state *S, luma_scalar v, luma_dtype dtype, luma_dtype kernel,
                           int argument, bool exempt, void *element) {
     const lm_device_ops *cpu = lm_cpu(S)->ops;
     const lm_dtype_info *info = &lm_dtypes[dtype];
@@ -184,36 +185,30 @@ static luma_status clamp_bound(luma_state *S, luma_scalar v, luma_dtype dtype, i
     return LUMA_OK;
 }
 
-static luma_status set_params(luma_state *S, const plan *p, const luma_scalar *params,
-                              lm_params *out) {
-    bool real = lm_dtype_is_float(p->dtype);
+luma_status lm_map_params(luma_state *S, lm_op op, luma_dtype dtype, const luma_scalar *params,
+                          lm_params *out) {
+    bool real = lm_dtype_is_float(dtype);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < 2; i++) {
         luma_scalar v = params[i];
-        if (p->op == LM_OP_clamp && !real) {
-            LM_TRY(clamp_bound(S, v, p->dtype, i, out));
+        if (op == LM_OP_clamp && !real) {
+            LM_TRY(clamp_bound(S, v, dtype, i, out));
             continue;
         }
-        if (p->op == LM_OP_clamp && v.kind == LUMA_NOT_A_NUMBER)
+        if (op == LM_OP_clamp && v.kind == LUMA_NOT_A_NUMBER)
             v = (luma_scalar){.kind = LUMA_IS_FLOAT,
                               .u.d = i ? (double)INFINITY : -(double)INFINITY};
         union {
             int64_t i;
             double d;
         } element = {0};
-        LM_TRY(encode(S, v, p->dtype, p->dtype, 2 + i, false, &element));
-        set_param(out, i, lm_cpu(S)->ops->decode(p->dtype, &element));
+        LM_TRY(lm_map_encode(S, v, dtype, dtype, 2 + i, false, &element));
+        set_param(out, i, lm_cpu(S)->ops->decode(dtype, &element));
     }
     return LUMA_OK;
 }
 
 /* ---- comparing integers with numbers, exactly ---- */
-
-typedef struct {
-    lm_op op;  /* to run against c; or, when constant, */
-    int64_t c; /* the answer for every element */
-    bool constant;
-} exact;
 
 static lm_op mirrored(lm_op op) {
     switch (op) {
@@ -231,11 +226,11 @@ static lm_op mirrored(lm_op op) {
 }
 
 /* x op v for integers x of lo..hi. */
-static exact compare_exactly(lm_op op, luma_scalar v, int64_t lo, int64_t hi) {
+static lm_exact compare_exactly(lm_op op, luma_scalar v, int64_t lo, int64_t hi) {
     bool below, above, whole = true;
     int64_t c = v.u.i;
     if (v.kind == LUMA_IS_FLOAT) {
-        if (v.u.d != v.u.d) return (exact){.constant = true, .c = op == LM_OP_ne};
+        if (v.u.d != v.u.d) return (lm_exact){.constant = true, .c = op == LM_OP_ne};
         double f = floor(v.u.d);
         whole = f == v.u.d;
         below = f < -0x1p63;
@@ -251,10 +246,10 @@ static exact compare_exactly(lm_op op, luma_scalar v, int64_t lo, int64_t hi) {
     bool constant = below || above || (!whole && (op == LM_OP_eq || op == LM_OP_ne));
     if (constant) {
         bool answer = op == LM_OP_ne || (op != LM_OP_eq && (above ? less : !less));
-        return (exact){.constant = true, .c = answer};
+        return (lm_exact){.constant = true, .c = answer};
     }
     if (!whole) op = less ? LM_OP_le : LM_OP_gt;
-    return (exact){.op = op, .c = c};
+    return (lm_exact){.op = op, .c = c};
 }
 
 static bool is_comparison(lm_op op) {
@@ -291,7 +286,7 @@ static luma_status set_value(luma_state *S, lm_map *m, int k, const luma_tensor 
     memset(o->stride, 0, sizeof o->stride);
     memset(&o->value, 0, sizeof o->value);
     luma_dtype dtype = kernel == LUMA_BOOL ? LUMA_BOOL : p->dtype;
-    return encode(S, v, dtype, kernel, k, is_shift(p->op) && k == 2, &o->value);
+    return lm_map_encode(S, v, dtype, kernel, k, lm_map_is_shift(p->op) && k == 2, &o->value);
 }
 
 static luma_status run_met(luma_state *S, const plan *p, const luma_tensor *work,
@@ -317,7 +312,8 @@ static luma_status run_met(luma_state *S, const plan *p, const luma_tensor *work
         else
             LM_TRY(set_value(S, &m, i + 1, ins[i], p, kernel));
     }
-    if (lm_ops[p->op].row == LM_ROW_UNARY_P) LM_TRY(set_params(S, p, params, &m.params));
+    if (lm_ops[p->op].row == LM_ROW_UNARY_P)
+        LM_TRY(lm_map_params(S, p->op, p->dtype, params, &m.params));
     return LM_SLOT(S, p->device, map, lm_ops[p->op].name, p->dtype, &m);
 }
 
@@ -342,17 +338,24 @@ static luma_status run(luma_state *S, const plan *p, const luma_tensor *work,
     return status;
 }
 
-static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out, int nin,
-                              const luma_tensor *const *ins, bool *done) {
-    *done = false;
-    if (!is_comparison(op) || nin != 2) return LUMA_OK;
+bool lm_map_exact(lm_op op, const luma_tensor *const *ins, lm_exact *e) {
+    if (!is_comparison(op)) return false;
     int number = lm_is_number(ins[0]) ? 0 : 1;
     const luma_tensor *x = ins[1 - number];
-    if (!lm_is_number(ins[number]) || !x->storage || lm_dtype_is_float(x->dtype)) return LUMA_OK;
+    if (!lm_is_number(ins[number]) || !x->storage || lm_dtype_is_float(x->dtype)) return false;
     const lm_dtype_info *info = &lm_dtypes[x->dtype];
-    exact e = compare_exactly(number == 0 ? mirrored(op) : op, ins[number]->number, info->imin,
-                              info->imax);
-    *done = true;
+    *e = compare_exactly(number == 0 ? mirrored(op) : op, ins[number]->number, info->imin,
+                         info->imax);
+    e->tensor = 1 - number;
+    return true;
+}
+
+static luma_status call_exact(luma_state *S, lm_op op, luma_tensor *out,
+                              const luma_tensor *const *ins, bool *done) {
+    lm_exact e;
+    *done = lm_map_exact(op, ins, &e);
+    if (!*done) return LUMA_OK;
+    const luma_tensor *x = ins[e.tensor];
     if (!e.constant) {
         luma_tensor c = x->dtype == LUMA_BOOL ? luma_boolean(e.c != 0) : luma_integer(e.c);
         const luma_tensor *pair[2] = {x, &c};
@@ -460,7 +463,7 @@ luma_status lm_map_call(luma_state *S, lm_op op, luma_tensor *out, int nin,
     bool done;
     luma_status status;
     if (quick(S, op, out, nin, ins, &status)) return status;
-    status = call_exact(S, op, out, nin, ins, &done);
+    status = call_exact(S, op, out, ins, &done);
     if (done || status != LUMA_OK) return status;
     LM_TRY(make_plan(S, &p, op, nin, ins, params));
     LM_TRY(lm_result_open(S, &r, out, p.device, p.result, p.ndim, p.shape, ins, nin,

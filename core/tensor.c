@@ -151,6 +151,7 @@ luma_status lm_result_open(luma_state *S, lm_result *r, luma_tensor *out, lm_dev
         return lm_tensor_new(S, &r->work, device, dtype, ndim, shape);
     LM_TRY(check_out(S, out, device, dtype, ndim, shape));
     bool direct = !(flags & LM_RESULT_CONTIGUOUS) || lm_layout_is_contiguous(&out->layout);
+    if (flags & LM_RESULT_APART) direct = false;
     for (int i = 0; i < ninputs && direct; i++) {
         if (inputs[i]->storage && spoils(out, inputs[i], flags)) direct = false;
     }

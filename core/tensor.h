@@ -46,9 +46,11 @@ luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, b
 ** open: out LUMA_NEW: r.work is new. Else checks shape, dtype, device and self-overlap of *out;
 ** r.work is *out itself, or a new tensor when an input overlaps it (copied into *out at close).
 ** LM_RESULT_ALIGNED: the kernel reads element i of an input only before it writes element i, so an
-** input with out's very layout is no obstacle. LM_RESULT_CONTIGUOUS: work must be contiguous. */
+** input with out's very layout is no obstacle. LM_RESULT_CONTIGUOUS: work must be contiguous.
+** LM_RESULT_APART: work is new, for what may fail once it has begun to write. */
 #define LM_RESULT_ALIGNED 1
 #define LM_RESULT_CONTIGUOUS 2
+#define LM_RESULT_APART 4
 typedef struct {
     luma_tensor *out;
     luma_tensor work;

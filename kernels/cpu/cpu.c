@@ -107,6 +107,7 @@ const lm_device_ops lm_cpu_ops = {
     .kernel = kernel,
     .supports = supports,
     .map = lm_cpu_map,
+    .fused = lm_cpu_fused,
     .copy = lm_cpu_copy,
     .fill = lm_cpu_fill,
     .reduce = lm_cpu_reduce,

@@ -11,6 +11,7 @@ extern const lm_device_ops lm_cpu_ops;
 luma_status lm_cpu_register(luma_state *S);
 
 luma_status lm_cpu_map(luma_state *S, lm_device *d, lm_map *m);
+luma_status lm_cpu_fused(luma_state *S, lm_device *d, struct lm_fused *f, bool *done);
 luma_status lm_cpu_copy(luma_state *S, lm_device *d, const luma_tensor *dst,
                         const luma_tensor *src);
 luma_status lm_cpu_fill(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);

@@ -65,6 +65,10 @@ local OTHERS = {
     {"plot.heatmap", "plot.heatmap(x [, {...}])", "A matrix as colours, least to greatest."},
     {"progress", "progress(count | list | tensor | iterator [, {label =, total =}])",
         "Loops as without it and says on stderr how far the loop is."},
+    {"kernel", "kernel([{names},] expression [, {name =}])",
+        "A function of elementwise operations from their expression, which runs in one pass."},
+    {"fuse", "fuse(f [, {name =}])",
+        "f, a function of elementwise operations, as one that runs in one pass."},
     {"profile", "profile(f, ...)",
         "What f(...) runs, as a table that prints itself, and the results of f."},
     {"set_op_callback", "set_op_callback(f)",
@@ -392,6 +396,8 @@ function M.help(what)
         end
     end
     if type(what) == "function" then what = name_of_function(what) end
+    local about = type(what) == "userdata" and tensor_meta.fused_about(what)
+    if about then return part("kernel").help(about) end
     if type(what) ~= "string" then
         error(("bad argument #1 to 'help' (name or function expected, got %s)"):format(type(what)),
             2)

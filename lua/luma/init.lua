@@ -38,6 +38,16 @@ luma.plot = setmetatable({}, {
     __call = function(_, ...) return part("plot").line(...) end,
 })
 
+-- Elementwise functions that run in one pass: of an expression, or of a Lua function.
+function luma.kernel(...) return part("kernel").kernel(...) end
+function luma.fuse(...) return part("kernel").fuse(...) end
+function tensor_meta.fused_meta.__tostring(f) return part("kernel").text(tensor_meta.fused_about(f)) end
+tensor_meta.fused_meta.__index = {
+    help = function(f) return luma.help(f) end,
+    -- how many results were made in one pass; the others went operation by operation
+    passes = tensor_meta.fused_passes,
+}
+
 -- What a function runs, with times; a function that hears of every operation.
 function luma.profile(...) return part("profile").profile(...) end
 function luma.set_op_callback(f) return part("profile").set_callback(f) end
