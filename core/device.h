@@ -50,6 +50,24 @@ typedef struct {
     luma_tensor out, x, weight, bias;
 } lm_normalize;
 
+/* Pairs (a, b) along the last dim of x, halves of it or neighbours, become (a cos - b sin, a sin +
+** b cos). out is contiguous; cos and sin have the shape of the pairs and one layout, the last dim
+** with stride 1, of float64 if x has it, else of float32. */
+typedef struct {
+    bool interleaved;
+    luma_tensor out, x, cos, sin;
+} lm_rope;
+
+/* out (..., l, ev) = softmax(q (..., l, e) k (..., s, e)^T * scale + mask) v (..., s, ev): one rank,
+** batch dims expanded, any strides, floats of one dtype; s >= 1, there are results. mask (..., l, s):
+** storage NULL: none; bool: -inf where false; else added, float64 if q is, else float32. causal:
+** query i sees keys 0 .. i. A query that sees none gets NaN. */
+typedef struct {
+    bool causal;
+    double scale;
+    luma_tensor out, q, k, v, mask;
+} lm_attention;
+
 /* Elements at places that index tensors decide. shape is walked in row-major order; duplicates are
 ** written or added in that order too. Every index is checked before the first write
 ** (lm_index_fail); what is written overlaps nothing that is read. */
@@ -180,6 +198,10 @@ typedef struct {
     luma_status (*reduce)(luma_state *S, lm_device *d, const lm_reduce *r);
     luma_status (*scan)(luma_state *S, lm_device *d, const lm_scan *s);
     luma_status (*normalize)(luma_state *S, lm_device *d, const lm_normalize *n);
+    luma_status (*attention)(luma_state *S, lm_device *d, const lm_attention *a);
+    /* Bytes of a head of q or v, as computed, that attention takes at most; core composes the rest. */
+    int64_t attention_head;
+    luma_status (*rope)(luma_state *S, lm_device *d, const lm_rope *r);
     luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);
     luma_status (*search)(luma_state *S, lm_device *d, const lm_search *s);
     luma_status (*index)(luma_state *S, lm_device *d, const lm_index *i);

@@ -253,6 +253,27 @@ LUMA_VIEW(instance_norm, const luma_tensor *running_mean, const luma_tensor *run
           const luma_tensor *weight, const luma_tensor *bias, bool use_input_stats, double momentum,
           double eps);
 
+/* Attention. query (..., l, e), key (..., s, e), value (..., s, ev) of float dtypes, which promote, to
+** (..., l, ev): softmax(query key^T * scale + mask) value (Vaswani et al., 2017), never with all scores
+** in memory. Batch dims broadcast. mask (NULL: none) broadcasts to (..., l, s): bool, true where a
+** query sees a key, or floats that are added. causal: query i sees keys 0 .. i, besides. has_scale
+** false: 1 / sqrt(e). grouped: heads (dim -3) of key and value divide those of query, each of which
+** serves as many side by side. A query that sees no key gets NaN; s = 0 gives 0.
+** rope: x (..., t, d), pairs of halves (i, i + d/2) or of neighbours (2i, 2i + 1), or x (..., t, h, d)
+** in halves, becomes (a cos - b sin, a sin + b cos) (Su et al., RoFormer, 2021); cos and sin of one
+** shape (t, d/2), or what broadcasts to the pairs of x (without its dim h).
+** dropout: x of a float dtype; each element 0 with chance p, 0 <= p <= 1, the others divided by 1 -
+** p; by the generator of the device of x, one float32 draw for each element. */
+LUMA_API luma_status luma_scaled_dot_product_attention(luma_state *S, luma_tensor *out,
+                                                       const luma_tensor *query,
+                                                       const luma_tensor *key,
+                                                       const luma_tensor *value,
+                                                       const luma_tensor *mask, bool causal,
+                                                       bool has_scale, double scale, bool grouped);
+typedef enum { LUMA_ROPE_HALF, LUMA_ROPE_INTERLEAVED, LUMA_ROPE_THD } luma_rope_layout;
+LUMA_VIEW(rope, const luma_tensor *cos, const luma_tensor *sin, luma_rope_layout layout);
+LUMA_VIEW(dropout, double p, bool training);
+
 /* Matrix products: a (..., m, k), b (..., k, n) to (..., m, n). */
 LUMA_VIEW(matmul, const luma_tensor *b);
 LUMA_VIEW(mm, const luma_tensor *b);

@@ -229,3 +229,35 @@ luma_status luma_multinomial(luma_state *S, luma_tensor *out, const luma_tensor 
     uint64_t offset = d->offset;
     return finish(S, &a, d, offset, draw_by_weight(S, out, weights, n, replacement, &a));
 }
+
+/* ---- dropout ---- */
+
+static luma_status drop(luma_state *S, luma_tensor *out, const luma_tensor *x, double p,
+                        temporaries *a) {
+    luma_tensor *draws = &a->t[0], *keep = &a->t[1], *scaled = &a->t[2];
+    luma_tensor chance = luma_number(p), factor = luma_number(1 / (1 - p)), zero = luma_number(0);
+    LM_TRY(lm_tensor_new(S, draws, lm_device_of(x), LUMA_FLOAT32, x->layout.ndim, x->layout.shape));
+    LM_TRY(luma_rand(S, draws));
+    LM_TRY(luma_ge(S, keep, draws, &chance));
+    LM_TRY(luma_mul(S, scaled, x, &factor));
+    return luma_where(S, out, keep, scaled, &zero);
+}
+
+luma_status luma_dropout(luma_state *S, luma_tensor *out, const luma_tensor *x, double p,
+                         bool training) {
+    temporaries a = {0};
+    lm_result r;
+    LM_TRY(lm_tensor_check(S, 1, x, false));
+    if (!lm_dtype_is_float(x->dtype))
+        return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: a float dtype expected",
+                       lm_dtypes[x->dtype].name);
+    if (!(p >= 0 && p <= 1)) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "p is %g: 0 to 1 expected", p);
+    if (!training || p == 0) return luma_clone(S, out, x);
+    lm_device *d = lm_device_of(x);
+    LM_TRY(lm_result_open(S, &r, out, d, x->dtype, x->layout.ndim, x->layout.shape, &x, 1,
+                          LM_RESULT_ALIGNED));
+    uint64_t offset = d->offset;
+    luma_status status =
+        p < 1 ? drop(S, &r.work, x, p, &a) : lm_fill(S, &r.work, luma_number(0).number);
+    return finish(S, &a, d, offset, lm_result_close(S, &r, status));
+}

@@ -202,6 +202,23 @@ typedef struct {
                                 int64_t sy, const lm_normal *l);
 } lm_normalize_kernels;
 
+/* cpu/level/attention.c, of the two float types. Rows have LM_ATTENTION_BYTES: one column for each
+** query of a tile; scores are rows of keys. */
+#define LM_ATTENTION_BYTES LM_TILE_BYTES
+/* n pairs (a, b), cosines and sines of their angles: halves side by side, or pairs (b = a + 1). */
+typedef void lm_rotate_fn(int64_t n, const char *a, const char *b, char *ya, char *yb,
+                          const char *cos, const char *sin);
+typedef struct {
+    /* scores become exponentials below the greatest so far, which with sum grows by them; factor:
+    ** what sums of before are to be multiplied by */
+    void (*soften[LUMA_NDTYPES])(int64_t keys, void *scores, void *greatest, double *sum,
+                                 void *factor);
+    void (*rescale[LUMA_NDTYPES])(int64_t rows, void *sums, const void *factor);
+    lm_rotate_fn *rotate[2][LUMA_NDTYPES]; /* [1]: pairs */
+    /* adds: mask is added; else scores are -inf where it is 0 */
+    void (*hide[LUMA_NDTYPES])(int64_t keys, void *scores, const void *mask, bool adds);
+} lm_attention_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
@@ -214,7 +231,8 @@ typedef struct {
     X(lm_random_kernels, random)                                                                   \
     X(lm_scan_kernels, scan)                                                                       \
     X(lm_normalize_kernels, normalize)                                                             \
-    X(lm_running_kernels, running)
+    X(lm_running_kernels, running)                                                                 \
+    X(lm_attention_kernels, attention)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

@@ -372,4 +372,42 @@ typedef struct {
     int64_t line_step[3][LM_WALK_DIMS], step[3][LM_WALK_DIMS];
 } lm_args_normalize;
 
+/* ---- attention ---- */
+
+/* Queries, and keys, that a block of attention works on at a time; its threads; bytes of a head of q
+** or v, as computed, at most: they, the scores and a tile of keys or values fit 48 KB. */
+#define LM_ATTENTION_TILE 32
+#define LM_ATTENTION_THREADS 256
+#define LM_ATTENTION_HEAD 512
+enum {
+    LM_ATTENTION_Q,
+    LM_ATTENTION_K,
+    LM_ATTENTION_V,
+    LM_ATTENTION_OUT,
+    LM_ATTENTION_MASK,
+    LM_ATTENTION_OPERANDS
+};
+enum { LM_MASK_NONE, LM_MASK_BOOL, LM_MASK_ADDS };
+
+/* One matrix of every operand for each place of batch. Strides in bytes. */
+typedef struct {
+    const void *data[LM_ATTENTION_OPERANDS];
+    int64_t row[LM_ATTENTION_OPERANDS], column[LM_ATTENTION_OPERANDS];
+    int64_t queries, keys, tiles;
+    int32_t e, ev;
+    int32_t causal, masked;
+    double scale;
+    lm_walk batch;
+    int64_t batch_step[LM_ATTENTION_OPERANDS][LM_WALK_DIMS];
+} lm_args_attention;
+
+/* Pairs of x, walked with their tables; steps in bytes, of x, y and the tables. */
+typedef struct {
+    const void *x, *cos, *sin;
+    void *y;
+    int64_t x_apart, y_apart; /* bytes between the two of a pair */
+    lm_walk walk;
+    int64_t step[3][LM_WALK_DIMS];
+} lm_args_rope;
+
 #endif

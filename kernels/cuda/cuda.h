@@ -180,6 +180,8 @@ luma_status lm_cuda_copy(luma_state *S, lm_device *d, const luma_tensor *dst,
 luma_status lm_cuda_fill(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);
 luma_status lm_cuda_reduce(luma_state *S, lm_device *d, const lm_reduce *r);
 luma_status lm_cuda_scan(luma_state *S, lm_device *d, const lm_scan *s);
+luma_status lm_cuda_attention(luma_state *S, lm_device *d, const lm_attention *a);
+luma_status lm_cuda_rope(luma_state *S, lm_device *d, const lm_rope *r);
 luma_status lm_cuda_normalize(luma_state *S, lm_device *d, const lm_normalize *n);
 luma_status lm_cuda_search(luma_state *S, lm_device *d, const lm_search *s);
 luma_status lm_cuda_sort(luma_state *S, lm_device *d, const lm_sort *s);

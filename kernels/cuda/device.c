@@ -330,4 +330,7 @@ const lm_device_ops lm_cuda_ops = {
     .scan = lm_cuda_scan,
     .normalize = lm_cuda_normalize,
     .search = lm_cuda_search,
+    .attention = lm_cuda_attention,
+    .attention_head = LM_ATTENTION_HEAD,
+    .rope = lm_cuda_rope,
 };

@@ -31,4 +31,44 @@ function M.moments(x, groups, correction)
   return means, vars
 end
 
+-- out (l, ev) of one head: q (l, e), k (s, e), v (s, ev) as flat lists; bias(i, j) is added to the score
+-- of query i and key j (-inf: not seen).
+function M.attention(q, k, v, l, s, e, ev, scale, bias)
+  local out = {}
+  for i = 1, l do
+    local scores, greatest, sum = {}, -math.huge, 0
+    for j = 1, s do
+      local dot = 0
+      for c = 1, e do dot = dot + q[(i - 1) * e + c] * k[(j - 1) * e + c] end
+      scores[j] = dot * scale + bias(i, j)
+      greatest = math.max(greatest, scores[j])
+    end
+    for j = 1, s do
+      scores[j] = math.exp(scores[j] - greatest)
+      sum = sum + scores[j]
+    end
+    for c = 1, ev do
+      local y = 0
+      for j = 1, s do y = y + scores[j] * v[(j - 1) * ev + c] end
+      out[#out + 1] = s == 0 and 0 or y / sum
+    end
+  end
+  return out
+end
+
+-- The last dim of rows of n turned pair by pair: halves or neighbours; angle(row, i) of pair i.
+function M.rope(x, n, interleaved, angle)
+  local y = {}
+  for row = 0, #x // n - 1 do
+    for i = 1, n // 2 do
+      local a, b = row * n + i, row * n + i + n // 2
+      if interleaved then a, b = row * n + 2 * i - 1, row * n + 2 * i end
+      local c, s = angle(row, i)
+      y[a] = x[a] * c - x[b] * s
+      y[b] = x[a] * s + x[b] * c
+    end
+  end
+  return y
+end
+
 return M
