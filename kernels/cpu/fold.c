@@ -2,7 +2,6 @@
 ** cast where x is not laid out for the kernels. Layer: kernels/cpu. */
 #include "fold.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "block.h"
@@ -211,26 +210,23 @@ static void call(run *u, int64_t m, int64_t n, const char *x, int64_t sx, const 
 
 /* ---- terms ---- */
 
-#define MAKE_TERMS(token, T, ABS)                                                                  \
-    static void make_terms_##token(lm_term term, int64_t n, T *x) {                                \
-        for (int64_t i = 0; i < n && term == LM_TERM_NAN_IS_0; i++)                                \
-            x[i] = x[i] == x[i] ? x[i] : 0;                                                        \
-        for (int64_t i = 0; i < n && term == LM_TERM_NUMBERS; i++)                                 \
-            x[i] = x[i] == x[i] ? 1 : 0;                                                           \
-        for (int64_t i = 0; i < n && term >= LM_TERM_MAGNITUDE; i++)                               \
-            x[i] = ABS(x[i]);                                                                      \
+/* A block of m rows and n columns at x as rows without gaps. */
+static void gather_terms(const run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, const char *x,
+                         char *block) {
+    const lm_walk *w = u->w;
+    const lm_reduce_kernels *kernels = lm_level_now()->reduce;
+    int64_t size = (int64_t)lm_dtype_size(w->dtype);
+    double power = w->power;
+    if (u->term == LM_TERM_SAME || w->stored != w->dtype || sn != size) {
+        lm_block_gather(w->stored, w->dtype, m, sm, n, sn, x, block);
+        if (u->term != LM_TERM_SAME) kernels->terms[w->dtype](u->term, m * n, block, block);
+    } else {
+        for (int64_t i = 0; i < m; i++)
+            kernels->terms[w->dtype](u->term, n, x + i * sm, block + i * n * size);
     }
-MAKE_TERMS(f32, float, fabsf)
-MAKE_TERMS(f64, double, fabs)
-
-/* In place, of a gathered block. */
-static void make_terms(const run *u, int64_t n, char *block) {
-    double power = u->w->power;
-    if (u->w->dtype == LUMA_FLOAT32) make_terms_f32(u->term, n, (float *)(void *)block);
-    if (u->w->dtype == LUMA_FLOAT64) make_terms_f64(u->term, n, (double *)(void *)block);
     if (u->term == LM_TERM_POWER)
         lm_level_now()->elementwise->map[LM_OP_pow][LUMA_FLOAT64](
-            n, (char *const[]){block, block, (char *)&power}, (const int64_t[]){8, 8, 0},
+            m * n, (char *const[]){block, block, (char *)&power}, (const int64_t[]){8, 8, 0},
             &(lm_params){.stream = false});
 }
 
@@ -253,9 +249,7 @@ static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, con
             int64_t row = w->by_columns ? 0 : i * step;
             lm_fold g = {value + row * size, f.position + row, f.param + row,
                          at + (w->by_columns ? i : k), step};
-            lm_block_gather(w->stored, w->dtype, rows, sm, columns, sn, x + i * sm + k * sn,
-                            buffer);
-            if (u->term != LM_TERM_SAME) make_terms(u, rows * columns, buffer);
+            gather_terms(u, rows, sm, columns, sn, x + i * sm + k * sn, buffer);
             call(u, rows, columns, buffer, columns * (int64_t)lm_dtype_size(w->dtype), &g);
         }
     }

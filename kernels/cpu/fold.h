@@ -14,15 +14,6 @@ typedef struct {
     int64_t size, x, out, positions;
 } lm_reduce_dim;
 
-/* What elements become before they are folded, after the cast to the kernels' dtype: a float one but
-** for SAME. */
-typedef enum {
-    LM_TERM_SAME,
-    LM_TERM_NAN_IS_0,
-    LM_TERM_NUMBERS,   /* 0 of NaN, else 1 */
-    LM_TERM_MAGNITUDE, /* |x| */
-    LM_TERM_POWER      /* |x| to the power `power`, of float64 */
-} lm_term;
 typedef struct {
     lm_fold_op op;
     lm_term term;

@@ -59,6 +59,16 @@ typedef enum {
     LM_NFOLDS
 } lm_fold_op;
 
+/* What elements become before they are folded, after the cast to the kernels' dtype: a float one but
+** for SAME. */
+typedef enum {
+    LM_TERM_SAME,
+    LM_TERM_NAN_IS_0,
+    LM_TERM_NUMBERS,   /* 0 of NaN, else 1 */
+    LM_TERM_MAGNITUDE, /* |x| */
+    LM_TERM_POWER      /* |x| to the power `power`, of float64 */
+} lm_term;
+
 #define LM_FOLD_WIDTH 512 /* columns of a block at most */
 typedef struct {
     void *value;
@@ -74,6 +84,8 @@ typedef void lm_fold_fn(int64_t m, int64_t n, const char *x, int64_t sx, const l
 typedef struct {
     lm_fold_fn *rows[LM_NFOLDS][LUMA_NDTYPES];
     lm_fold_fn *columns[LM_NFOLDS][LUMA_NDTYPES];
+    /* n elements side by side, in place or not; float32, float64; POWER as MAGNITUDE */
+    void (*terms[LUMA_NDTYPES])(lm_term term, int64_t n, const char *x, char *y);
 } lm_reduce_kernels;
 
 /* cpu/level/gemm.c: the loops of the matrix product in one accumulator type. Strides count

@@ -40,6 +40,26 @@ LM_LANE double square1(double x, double param) {
 #define TYPE double
 #include "reduce_float.h"
 
+/* ---- terms ---- */
+
+#define TERMS(token, T, ABS)                                                                       \
+    static void terms_##token(lm_term term, int64_t n, const char *from, char *to) {               \
+        const T *x = (const T *)(const void *)from;                                                \
+        T *y = (T *)(void *)to;                                                                    \
+        if (term == LM_TERM_NAN_IS_0) {                                                            \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = x[i] == x[i] ? x[i] : 0;                                                    \
+        } else if (term == LM_TERM_NUMBERS) {                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = x[i] == x[i] ? 1 : 0;                                                       \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = ABS(x[i]);                                                                  \
+        }                                                                                          \
+    }
+TERMS(f32, float, fabsf)
+TERMS(f64, double, fabs)
+
 /* ---- columns of float32 ---- */
 
 /* Widening every float32 to double would take longer than reading it. So columns add in float32,
@@ -278,4 +298,7 @@ static void prod_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, co
 /* clang-format on */
 
 extern const lm_reduce_kernels LM_TABLE(reduce);
-const lm_reduce_kernels LM_TABLE(reduce) = {.rows = FOLDS(rows), .columns = FOLDS(columns)};
+const lm_reduce_kernels LM_TABLE(reduce) = {
+    .rows = FOLDS(rows),
+    .columns = FOLDS(columns),
+    .terms = {[LUMA_FLOAT32] = terms_f32, [LUMA_FLOAT64] = terms_f64}};
