@@ -20,6 +20,7 @@ typedef struct {
     int options;              /* argument of the options table; 0: none */
     int tensors;              /* argument of a list of tensors; 0: none */
     int list;                 /* the parameter that it is */
+    bool loose;               /* the tensors stood as arguments, without a list */
     luma_tensor *joined;      /* room for that list */
     const luma_tensor *out[LM_MAX_OUTS];
     lm_arg args[LM_MAX_PARAMS];
@@ -212,6 +213,27 @@ static void too_many(call *c, int arg) {
     lm_bad(&c->k, arg, "no such argument: %s", push_call(c));
 }
 
+/* No other parameter follows but options. */
+static bool is_last(const call *c, int p) {
+    return p == c->nparams - 1 || c->params[p + 1].option;
+}
+
+/* All tensors from argument arg on as a list, which stays on the stack; returns the argument behind. */
+static int gather_tensors(call *c, int p, int arg) {
+    lua_State *L = c->k.L;
+    int next = arg;
+    lm_call_apart(&c->k);
+    lua_newtable(L);
+    for (; next <= c->k.top && lm_box_test(L, next); next++) {
+        lua_pushvalue(L, next);
+        lua_rawseti(L, -2, next - arg + 1);
+    }
+    c->args[p].given = c->loose = true;
+    c->tensors = lua_gettop(L);
+    c->list = p;
+    return next;
+}
+
 /* Positional arguments in order; a trailing table that no list-like parameter needs holds options.
  */
 static void read_positional(call *c) {
@@ -225,7 +247,9 @@ static void read_positional(call *c) {
             continue;
         }
         c->where[p] = arg;
-        if (param->type == LM_TYPE_SHAPE) {
+        if (param->type == LM_TYPE_TENSORS && lm_box_test(L, arg) && is_last(c, p)) {
+            arg = gather_tensors(c, p, arg);
+        } else if (param->type == LM_TYPE_SHAPE) {
             c->args[p].given = true;
             c->args[p].list = lm_arg_shape(&c->k, arg, &c->args[p].n, &arg);
             if (holds_dims(param)) read_dims(c, &c->args[p], c->where[p]);
@@ -317,6 +341,7 @@ static void check_live(call *c) {
         const luma_tensor *x = lm_box_test(k->L, -1);
         if (!x)
             lm_bad(k, c->tensors, "[%d]: tensor expected, got %s", i + 1, luaL_typename(k->L, -1));
+        if (!x->storage && c->loose) lm_bad(k, c->where[c->list] + i, "the tensor was released");
         if (!x->storage) lm_bad(k, c->tensors, "[%d]: the tensor was released", i + 1);
         c->joined[i] = *x;
         lua_pop(k->L, 1);
@@ -326,7 +351,7 @@ static void check_live(call *c) {
 static void make_room(call *c) {
     if (!c->tensors) return;
     lua_Unsigned n = lua_rawlen(c->k.L, c->tensors);
-    if (n > (1u << 20)) lm_bad(&c->k, c->tensors, "the list is too long");
+    if (n > (1u << 20)) lm_bad(&c->k, c->where[c->list], "the list is too long");
     c->joined = lua_newuserdatauv(c->k.L, (size_t)n * sizeof *c->joined + 1, 0);
     c->args[c->list].n = (int)n;
     c->args[c->list].tensors = c->joined;
@@ -340,7 +365,11 @@ LM_NORETURN static void raise_failure(call *c, luma_status status) {
         c->k.option = c->params[p].name;
         lm_bad(&c->k, c->options, "%s", S->message);
     }
-    if (p >= 0 && p < c->nparams && c->where[p]) S->argument = c->where[p];
+    /* tensors of a last list count on: as arguments where they are some */
+    if (c->tensors && p > c->list && is_last(c, c->list))
+        S->argument = c->loose ? c->where[c->list] + p - c->list : c->where[c->list];
+    else if (p >= 0 && p < c->nparams && c->where[p])
+        S->argument = c->where[p];
     lm_raise(&c->k, status);
 }
 
@@ -488,12 +517,28 @@ static void choose_rounding(call *c) {
     c->k.option = NULL;
 }
 
+/* tensordot takes {dims of a, dims of b} too. */
+static void split_dims(call *c) {
+    lua_State *L = c->k.L;
+    if (!lua_istable(L, 3)) return;
+    lua_rawgeti(L, 3, 1);
+    lua_rawgeti(L, 3, 2);
+    if (!lua_istable(L, -1) || !lua_istable(L, -2) || lua_rawlen(L, 3) != 2) {
+        lua_pop(L, 2);
+        return;
+    }
+    lua_insert(L, 4);
+    lua_replace(L, 3);
+    c->k.top++;
+}
+
 static void check_special(call *c) {
     lua_State *L = c->k.L;
     if ((c->op == LM_OP_max || c->op == LM_OP_min) && lm_box_test(L, 2))
         lm_bad(&c->k, 2, "a dim expected, got a tensor: '%s' takes two tensors",
                c->op == LM_OP_max ? "maximum" : "minimum");
     if (c->op == LM_OP_div) choose_rounding(c);
+    if (c->op == LM_OP_tensordot) split_dims(c);
     if (c->op == LM_OP_norm && lua_type(L, 2) == LUA_TSTRING) {
         if (strcmp(lua_tostring(L, 2), "fro") != 0)
             lm_bad(&c->k, 2, "a number or \"fro\" (2) expected, got '%s'",
@@ -531,6 +576,7 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     c.params = &ctx->params[ctx->first_param[c.op]];
     c.nparams = ctx->nparams[c.op];
     c.options = c.tensors = c.nouts = 0;
+    c.loose = false;
     memset(c.out, 0, sizeof c.out);
     memset(c.where, 0, sizeof c.where);
     memset(c.args, 0, (size_t)c.nparams * sizeof *c.args);
@@ -634,7 +680,10 @@ static void add(lua_State *L, int module, int methods, const char *name, int own
     lm_push_function(L, op_function, 2);
     lua_pushvalue(L, -1);
     lua_setfield(L, module, name);
-    lua_setfield(L, methods, name);
+    if ((own & ~INPLACE) == LM_OP_einsum) /* an equation is no tensor */
+        lua_pop(L, 1);
+    else
+        lua_setfield(L, methods, name);
 }
 
 void lm_ops_open(lua_State *L, int module, int methods) {

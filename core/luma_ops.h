@@ -281,6 +281,39 @@ LUMA_VIEW(bmm, const luma_tensor *b);
 LUMA_VIEW(mv, const luma_tensor *v);
 LUMA_VIEW(dot, const luma_tensor *w);
 
+/* Sums of products by an equation of letters, one for each dim: "ij,jk->ik". Letters that stand in the
+** terms and not in the result are summed, a letter twice in one term is a diagonal, "..." dims that
+** broadcast; without an arrow the result has the letters that stand once, as in the alphabet. Any number
+** of tensors of numbers, which promote; sizes of a letter are equal or 1. Products go from left to
+** right, what is summed and stands in one tensor only first; each is one matrix product of views.
+** Errors name the letter and its place, from 1. */
+LUMA_API luma_status luma_einsum(luma_state *S, luma_tensor *out, const char *equation, int n,
+                                 const luma_tensor *xs);
+/* Summed over n pairs of dims of a and b; the result has the other dims of a, then those of b. */
+LUMA_VIEW(tensordot, const luma_tensor *b, int n, const int64_t *dims_a, const int64_t *dims_b);
+/* Over the last dims of both. */
+LUMA_VIEW(inner, const luma_tensor *b);
+/* v (m), w (n) to (m,n). */
+LUMA_VIEW(outer, const luma_tensor *w);
+/* Every element of a times all of b: sizes multiply. Fewer dims get some of size 1 in front. */
+LUMA_VIEW(kron, const luma_tensor *b);
+/* Of vectors along a dim of size 3, without one the first such; shapes broadcast. */
+LUMA_VIEW(cross, const luma_tensor *b, bool has_dim, int64_t dim);
+/* beta x + alpha times the product; x broadcasts, and does not count where beta is 0. Integers stay
+** integers and take whole numbers. addmm: (m,k) by (k,n); addmv: (m,k) by (k); addr: (m) by (n), outer;
+** baddbmm: (b,m,k) by (b,k,n); addbmm: the same, summed over b. An out that is x works in place, in the
+** dtype of x. */
+LUMA_VIEW(addmm, const luma_tensor *a, const luma_tensor *b, luma_scalar beta, luma_scalar alpha);
+LUMA_VIEW(addmv, const luma_tensor *a, const luma_tensor *v, luma_scalar beta, luma_scalar alpha);
+LUMA_VIEW(addr, const luma_tensor *v, const luma_tensor *w, luma_scalar beta, luma_scalar alpha);
+LUMA_VIEW(baddbmm, const luma_tensor *a, const luma_tensor *b, luma_scalar beta, luma_scalar alpha);
+LUMA_VIEW(addbmm, const luma_tensor *a, const luma_tensor *b, luma_scalar beta, luma_scalar alpha);
+/* Square matrices (..., m, m) to the power n >= 0, by repeated squares. */
+LUMA_VIEW(matrix_power, int64_t n);
+/* The product of 1 to 64 matrices in the order of least work. */
+LUMA_API luma_status luma_chain_matmul(luma_state *S, luma_tensor *out, int n,
+                                       const luma_tensor *xs);
+
 /* Images and volumes (core/resize.c). x (n, c, d1, ...) of 1 to 3 spatial dims in the n sizes, one for
 ** each or one for all, or (n = 0) in scale_factor times their size. Places are PyTorch's: nearest floor(i
 ** in / out), linear (i + 0.5) in / out - 0.5 or, with align_corners, i (in - 1) / (out - 1); in / out is

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algebra.h"
 #include "conv.h"
 #include "create.h"
 #include "order.h"

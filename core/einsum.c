@@ -1,0 +1,258 @@
+/* einsum.c -- the equations of einsum: read, checked, and given to lm_contract. Layer: core. */
+#include <ctype.h>
+#include <string.h>
+
+#include "contract.h"
+
+#define LETTERS                                                                                    \
+    52 /* labels below are letters in the order of ASCII; above, dims of "..." from the */
+       /* last on */
+
+/* A term: the letters of one tensor, or of the result. */
+typedef struct {
+    int n, dots;        /* letters; how many stand before "...", -1: there is none */
+    const char *letter; /* in the equation, where spaces may stand between */
+} term;
+
+typedef struct {
+    luma_state *S;
+    const char *equation, *at;
+    int n, wide; /* tensors; the most dims that a "..." stands for */
+    const luma_tensor *xs;
+    lm_labelled *labelled;
+    int count[LETTERS];      /* how often a letter stands in the terms of tensors */
+    int64_t size[LM_LABELS]; /* 0: not known yet; and which tensor says so */
+    int said[LM_LABELS];
+    int nout;
+    int8_t out[LUMA_MAX_DIMS];
+} reader;
+
+static long long position(const reader *r, const char *at) {
+    return (long long)(at - r->equation) + 1;
+}
+
+static luma_status unexpected(const reader *r, const char *at, const char *expected) {
+    if (*at == '\0')
+        return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1, "'%.80s' ends where %s expected", r->equation,
+                       expected);
+    return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1, "'%.80s': '%c' at %lld, where %s expected",
+                   r->equation, isprint((unsigned char)*at) ? *at : '?', position(r, at), expected);
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static int label_of(char c) {
+    return c >= 'a' ? c - 'a' + 26 : c - 'A';
+}
+
+static void skip_spaces(reader *r) {
+    while (*r->at == ' ')
+        r->at++;
+}
+
+/* Up to a ',', the arrow or the end. */
+static luma_status read_term(reader *r, term *t) {
+    *t = (term){.dots = -1, .letter = r->at};
+    for (skip_spaces(r); *r->at != ',' && *r->at != '-' && *r->at != '\0'; skip_spaces(r)) {
+        if (is_letter(*r->at)) {
+            t->n++;
+            r->at++;
+        } else if (strncmp(r->at, "...", 3) == 0 && t->dots < 0) {
+            t->dots = t->n;
+            r->at += 3;
+        } else {
+            return unexpected(r, r->at,
+                              t->dots < 0 ? "a letter, '...', ',' or '->' was"
+                                          : "a letter, ',' or '->' was");
+        }
+    }
+    return LUMA_OK;
+}
+
+static const char *next_letter(const char *at) {
+    while (!is_letter(*at))
+        at++;
+    return at;
+}
+
+/* ---- the terms of tensors --------------------------------------------------------------------*/
+
+static luma_status check_rank(const reader *r, const term *t, int i) {
+    const luma_layout *x = &r->xs[i].layout;
+    lm_text text;
+    if (t->dots >= 0 ? t->n <= x->ndim : t->n == x->ndim) return LUMA_OK;
+    return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i, "%s has %d dim%s, its term in '%.80s' has %s%d",
+                   lm_shape_text(&text, x->ndim, x->shape), x->ndim, x->ndim == 1 ? "" : "s",
+                   r->equation, t->dots >= 0 ? "at least " : "", t->n);
+}
+
+/* One size for each label; 1 repeats, but not beside another size in one tensor. */
+static luma_status meet(reader *r, int i, int d, int label, const char *letter) {
+    const luma_layout *x = &r->xs[i].layout;
+    int64_t size = x->shape[d], known = r->size[label];
+    lm_text a, b;
+    bool same_tensor = r->said[label] == i;
+    if (known == 0 && r->said[label] < 0) {
+        r->size[label] = size;
+        r->said[label] = i;
+        return LUMA_OK;
+    }
+    if (size == known || (size == 1 && !same_tensor)) return LUMA_OK;
+    if (known == 1 && !same_tensor) {
+        r->size[label] = size;
+        r->said[label] = i;
+        return LUMA_OK;
+    }
+    const luma_layout *other = &r->xs[r->said[label]].layout;
+    const char *what = letter ? letter : "...";
+    return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i,
+                   "%s: size %lld of '%.*s' (%lld in '%.80s') differs from %lld in %s",
+                   lm_shape_text(&a, x->ndim, x->shape), (long long)size, letter ? 1 : 3, what,
+                   letter ? position(r, letter) : 0, r->equation, (long long)known,
+                   lm_shape_text(&b, other->ndim, other->shape));
+}
+
+/* In one tensor equal letters have equal sizes, 1 beside another too. */
+static luma_status check_diagonal(const reader *r, int i, const term *t) {
+    const luma_layout *x = &r->xs[i].layout;
+    const int8_t *label = r->labelled[i].label;
+    lm_text text;
+    for (int d = 0; d < x->ndim; d++) {
+        for (int e = 0; e < d; e++) {
+            if (label[e] != label[d] || x->shape[e] == x->shape[d]) continue;
+            const char *at = next_letter(t->letter);
+            while (label_of(*at) != label[d])
+                at = next_letter(at + 1);
+            return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i,
+                           "%s: dims %lld and %lld are both '%c' (%lld in '%.80s') and differ",
+                           lm_shape_text(&text, x->ndim, x->shape), (long long)lm_pos(r->S, e),
+                           (long long)lm_pos(r->S, d), *at, position(r, at), r->equation);
+        }
+    }
+    return LUMA_OK;
+}
+
+static luma_status read_tensor(reader *r, int i) {
+    term t;
+    const luma_tensor *x = &r->xs[i];
+    LM_TRY(read_term(r, &t));
+    if (!x->storage) return lm_fail(r->S, LUMA_ERR_ARGUMENT, 2 + i, "a tensor expected");
+    if (x->dtype == LUMA_BOOL)
+        return lm_fail(r->S, LUMA_ERR_DTYPE, 2 + i,
+                       "bool has no products: convert it to a number dtype first");
+    LM_TRY(check_rank(r, &t, i));
+    LM_TRY(lm_tensor_check(r->S, 2 + i, x, false));
+    const int wide = x->layout.ndim - t.n;
+    if (wide > r->wide) r->wide = wide;
+    const char *letter = t.letter;
+    int8_t *label = r->labelled[i].label;
+    r->labelled[i].x = x;
+    for (int d = 0; d < x->layout.ndim; d++) {
+        bool dots = t.dots >= 0 && d >= t.dots && d < t.dots + wide;
+        if (!dots) letter = next_letter(letter);
+        label[d] = (int8_t)(dots ? LETTERS + wide - 1 - (d - t.dots) : label_of(*letter));
+        if (!dots) r->count[label[d]]++;
+        if (!dots) letter++;
+    }
+    LM_TRY(check_diagonal(r, i, &t));
+    letter = t.letter;
+    for (int d = 0; d < x->layout.ndim; d++) {
+        if (label[d] < LETTERS) letter = next_letter(letter);
+        LM_TRY(meet(r, i, d, label[d], label[d] < LETTERS ? letter : NULL));
+        if (label[d] < LETTERS) letter++;
+    }
+    return LUMA_OK;
+}
+
+static luma_status read_tensors(reader *r) {
+    for (int i = 0; i < r->n; i++) {
+        LM_TRY(read_tensor(r, i));
+        if (*r->at == ',' && i == r->n - 1) {
+            int terms = 1;
+            for (const char *s = r->equation; *s != '\0' && *s != '-'; s++)
+                terms += *s == ',';
+            return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1, "'%.80s' has %d terms for %d tensor%s",
+                           r->equation, terms, r->n, r->n == 1 ? "" : "s");
+        }
+        if (*r->at != ',' && i < r->n - 1)
+            return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1, "'%.80s' has %d term%s for %d tensors",
+                           r->equation, i + 1, i == 0 ? "" : "s", r->n);
+        if (*r->at == ',') r->at++;
+    }
+    return LUMA_OK;
+}
+
+/* ---- the result ------------------------------------------------------------------------------*/
+
+static luma_status add_label(reader *r, int label) {
+    if (r->nout == LUMA_MAX_DIMS)
+        return lm_fail(r->S, LUMA_ERR_SHAPE, 1, "the result of '%.80s' has more than %d dims",
+                       r->equation, LUMA_MAX_DIMS);
+    r->out[r->nout++] = (int8_t)label;
+    return LUMA_OK;
+}
+
+static luma_status add_dots(reader *r) {
+    for (int k = r->wide - 1; k >= 0; k--)
+        LM_TRY(add_label(r, LETTERS + k));
+    return LUMA_OK;
+}
+
+/* Without an arrow: "...", then the letters that stand once, as in the alphabet. */
+static luma_status imply_result(reader *r) {
+    LM_TRY(add_dots(r));
+    for (int l = 0; l < LETTERS; l++)
+        if (r->count[l] == 1) LM_TRY(add_label(r, l));
+    return LUMA_OK;
+}
+
+static luma_status read_result(reader *r) {
+    term t;
+    if (*r->at == '\0') return imply_result(r);
+    if (r->at[1] != '>') return unexpected(r, r->at + 1, "'>' was");
+    r->at += 2;
+    LM_TRY(read_term(r, &t));
+    if (*r->at != '\0') return unexpected(r, r->at, "nothing more was");
+    const char *letter = t.letter;
+    for (int i = 0; i <= t.n; i++) {
+        if (i == t.dots) LM_TRY(add_dots(r));
+        if (i == t.n) break;
+        letter = next_letter(letter);
+        const int label = label_of(*letter);
+        if (r->count[label] == 0)
+            return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1,
+                           "'%.80s': '%c' at %lld stands in no term of a tensor", r->equation,
+                           *letter, position(r, letter));
+        for (int k = 0; k < r->nout; k++) {
+            if (r->out[k] == label)
+                return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1,
+                               "'%.80s': '%c' at %lld stands twice in the result", r->equation,
+                               *letter, position(r, letter));
+        }
+        LM_TRY(add_label(r, label));
+        letter++;
+    }
+    return LUMA_OK;
+}
+
+luma_status luma_einsum(luma_state *S, luma_tensor *out, const char *equation, int n,
+                        const luma_tensor *xs) {
+    if (!equation) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "an equation expected");
+    if (n < 1) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "no tensors");
+    lm_labelled few[4];
+    reader r = {.S = S, .equation = equation, .at = equation, .n = n, .xs = xs, .labelled = few};
+    lm_storage *many = NULL;
+    if (n > 4) {
+        LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)n * sizeof *r.labelled, &many));
+        r.labelled = (lm_labelled *)(void *)many->data;
+    }
+    for (int l = 0; l < LM_LABELS; l++)
+        r.said[l] = -1;
+    luma_status status = read_tensors(&r);
+    if (status == LUMA_OK) status = read_result(&r);
+    if (status == LUMA_OK) status = lm_contract(S, out, n, r.labelled, r.nout, r.out);
+    if (many) lm_storage_release(many);
+    return status;
+}
