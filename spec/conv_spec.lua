@@ -202,6 +202,26 @@ describe("convolution", function()
     } do try(case(c), "float32") end
   end)
 
+  it("depthwise, 3 by 3", function()
+    for i = 1, 40 do
+      local groups = random(1, 3)
+      local p = case {batch = random(1, 2), groups = groups, channels = groups, kernel = {3, 3},
+        filters = groups * random(1, 2), size = {random(1, 33), random(1, 70)},
+        before = {random(0, 4), random(0, 4)}, after = {random(0, 4), random(0, 4)}}
+      if p.size[1] + p.before[1] + p.after[1] > 2 and p.size[2] + p.before[2] + p.after[2] > 2 then
+        try(p, i % 4 == 0 and pick(check.integers) or pick {"float32", "float32", "float64"})
+      end
+    end
+    local x, w = luma.randn(1, 1, 3000, 60), luma.randn(1, 1, 3, 3) -- in pieces
+    local y = luma.conv2d(x, w, {padding = 1})
+    for _, row in ipairs {1, 1093, 1120, 2185, 2999} do
+      local some = luma.conv2d(x:narrow(3, row, 2), w, {padding = 1})
+      if row == 1 then assert.is_true(y:narrow(3, 1, 1):equal(some:narrow(3, 1, 1))) end
+      local three = luma.conv2d(x:narrow(3, math.max(row - 1, 1), 3), w, {padding = {0, 0, 1, 1}})
+      assert.is_true(y:narrow(3, math.max(row, 2), 1):equal(three))
+    end
+  end)
+
   it("padding as a number, per dim, per side, as a word", function()
     local x, w = luma.randn(1, 2, 8, 9), luma.randn(3, 2, 3, 4)
     local function shape(o) return table.concat(luma.conv2d(x, w, o).shape, " ") end

@@ -31,9 +31,10 @@ typedef struct {
     int64_t x_stride[DIMS], x_channel; /* bytes */
     int64_t y_stride[DIMS], y_channel;
     lm_cast_fn *read, *write; /* elements of x to the accumulator type; sums to elements of out */
-    bool x_ready, direct;     /* x is of the accumulator type; out can hold a box of sums */
-    const char *weights;      /* panels of `width` rows, by group and block */
-    const char *bias;         /* (groups, m) of the accumulator type, or NULL */
+    /* x is of the accumulator type; so is out, its lines side by side; a box of sums can stand in it */
+    bool x_ready, y_ready, direct;
+    const char *weights; /* panels of `width` rows, by group and block */
+    const char *bias;    /* (groups, m) of the accumulator type, or NULL */
     int64_t width;
     /* A block: `block` channels, or one piece of the taps of one channel. */
     int64_t block, pieces, piece;
@@ -86,46 +87,50 @@ static void inside(int64_t first, int64_t step, int64_t count, int64_t size, int
     if (*hi < *lo) *hi = *lo;
 }
 
-static void stage_row(const plan *p, const char *x, int64_t step, int64_t lo, int64_t hi,
-                      int64_t count, char *y) {
+/* m lines of elements that are not those of the sums. */
+static void read_lines(const plan *p, int64_t m, int64_t lo, int64_t hi, int64_t n, const char *x,
+                       int64_t sx, int64_t step, char *y, int64_t sy) {
     const int64_t size = p->size;
-    memset(y, 0, (size_t)(lo * size));
-    if (p->x_ready && step == size) {
-        memcpy(y + lo * size, x + lo * step, (size_t)((hi - lo) * size));
-    } else if (hi > lo) {
-        p->read(hi - lo, x + lo * step, step, y + lo * size, size);
+    for (int64_t i = 0; i < m; i++, x += sx, y += sy) {
+        memset(y, 0, (size_t)(lo * size));
+        if (hi > lo) p->read(hi - lo, x, step, y + lo * size, size);
+        memset(y + hi * size, 0, (size_t)((n - hi) * size));
     }
-    memset(y + hi * size, 0, (size_t)((count - hi) * size));
 }
 
 /* One sheet of the channel at x. */
 static void stage_sheet(const plan *p, const tile *t, const char *x, const int64_t *sheet,
                         char *y) {
-    int64_t first[DIMS], count[DIMS], lo, hi, at[DIMS];
+    const int64_t size = p->size;
+    int64_t first[DIMS], count[DIMS], lo, hi, top, bottom, at[2];
     for (int d = 0; d < DIMS; d++) {
         first[d] = t->from[d] * p->stride[d] + shift_of(p, d, sheet[d]) - p->before[d];
         count[d] = extent(p, d, t->count[d]);
     }
-    const int64_t step = p->stride[3] * p->x_stride[3];
-    inside(first[3], p->stride[3], count[3], p->in[3], &lo, &hi);
+    const int64_t step = p->stride[3] * p->x_stride[3], next = p->stride[2] * p->x_stride[2];
+    const int64_t n = count[3], pitch = p->pitch[2];
+    inside(first[3], p->stride[3], n, p->in[3], &lo, &hi);
+    inside(first[2], p->stride[2], count[2], p->in[2], &top, &bottom);
+    if (lo == hi) bottom = top;
+    const int64_t corner = (first[3] + lo * p->stride[3]) * p->x_stride[3] +
+                           (first[2] + top * p->stride[2]) * p->x_stride[2];
     for (at[0] = 0; at[0] < count[0]; at[0]++) {
         for (at[1] = 0; at[1] < count[1]; at[1]++) {
-            for (at[2] = 0; at[2] < count[2]; at[2]++) {
-                const char *row = x + first[3] * p->x_stride[3];
-                int64_t to = 0;
-                bool there = hi > lo;
-                for (int d = 0; d < 3; d++) {
-                    const int64_t place = first[d] + at[d] * p->stride[d];
-                    there = there && place >= 0 && place < p->in[d];
-                    row += place * p->x_stride[d];
-                    to += at[d] * p->pitch[d];
-                }
-                if (there) {
-                    stage_row(p, row, step, lo, hi, count[3], y + to * p->size);
-                } else {
-                    memset(y + to * p->size, 0, (size_t)(count[3] * p->size));
-                }
+            const int64_t batch = first[0] + at[0], depth = first[1] + at[1] * p->stride[1];
+            char *to = y + (at[0] * p->pitch[0] + at[1] * p->pitch[1]) * size;
+            if (depth < 0 || depth >= p->in[1] || bottom == top) {
+                p->g->lines(count[2], 0, 0, n, x, 0, 1, to, pitch);
+                continue;
             }
+            const char *from = x + batch * p->x_stride[0] + depth * p->x_stride[1] + corner;
+            p->g->lines(top, 0, 0, n, x, 0, 1, to, pitch);
+            char *middle = to + top * pitch * size;
+            if (p->x_ready) {
+                p->g->lines(bottom - top, lo, hi, n, from, next / size, step / size, middle, pitch);
+            } else {
+                read_lines(p, bottom - top, lo, hi, n, from, next, step, middle, pitch * size);
+            }
+            p->g->lines(count[2] - bottom, 0, 0, n, x, 0, 1, to + bottom * pitch * size, pitch);
         }
     }
 }
@@ -139,8 +144,9 @@ static void stage(plan *p, const tile *t, int64_t lo, int64_t hi, int64_t from, 
             int64_t sheet[DIMS], rest = s;
             if ((s & 63) == 63 && stopped(p)) return;
             for (int d = DIMS - 1; d >= 0; d--) {
-                sheet[d] = rest % p->sheets[d];
-                rest /= p->sheets[d];
+                const int64_t quotient = p->sheets[d] == 1 ? rest : rest / p->sheets[d];
+                sheet[d] = rest - quotient * p->sheets[d];
+                rest = quotient;
             }
             stage_sheet(p, t, x, sheet, y);
             y += p->sheet_bytes;
@@ -152,21 +158,23 @@ static void stage(plan *p, const tile *t, int64_t lo, int64_t hi, int64_t from, 
 
 /* Sums of rows into out, line by line. */
 static void put(const plan *p, const tile *t, int64_t row, int64_t rows, const char *sums) {
-    int64_t at[3];
-    for (int64_t i = 0; i < rows; i++, sums += p->ldc * p->size) {
+    const int64_t size = p->size, n = t->count[3];
+    int64_t at[2];
+    for (int64_t i = 0; i < rows; i++, sums += p->ldc * size) {
         char *y = p->y + (t->group * p->m + row + i) * p->y_channel;
         for (int d = 0; d < DIMS; d++)
             y += t->from[d] * p->y_stride[d];
         for (at[0] = 0; at[0] < t->count[0]; at[0]++) {
             for (at[1] = 0; at[1] < t->count[1]; at[1]++) {
-                for (at[2] = 0; at[2] < t->count[2]; at[2]++) {
-                    int64_t from = 0, to = 0;
-                    for (int d = 0; d < 3; d++) {
-                        from += at[d] * p->pitch[d];
-                        to += at[d] * p->y_stride[d];
-                    }
-                    p->write(t->count[3], sums + from * p->size, p->size, y + to, p->y_stride[3]);
+                const char *x = sums + (at[0] * p->pitch[0] + at[1] * p->pitch[1]) * size;
+                char *to = y + at[0] * p->y_stride[0] + at[1] * p->y_stride[1];
+                if (p->y_ready) {
+                    p->g->lines(t->count[2], 0, n, n, x, p->pitch[2], 1, to, p->y_stride[2] / size);
+                    continue;
                 }
+                for (int64_t j = 0; j < t->count[2]; j++)
+                    p->write(n, x + j * p->pitch[2] * size, size, to + j * p->y_stride[2],
+                             p->y_stride[3]);
             }
         }
     }
@@ -209,21 +217,25 @@ static int take_slot(plan *p) {
     }
 }
 
+/* x / y and the rest; divisions by 1 are many and not for free. */
+static int64_t split(int64_t x, int64_t y, int64_t *rest) {
+    const int64_t quotient = y == 1 ? x : x / y;
+    *rest = x - quotient * y;
+    return quotient;
+}
+
 static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
     plan *p = ctx;
     const int slot = take_slot(p);
     for (int64_t job = lo; job < hi && !stopped(p); job++) {
-        const int64_t row = job % p->pieces_m * p->piece_m;
-        int64_t rest = job / p->pieces_m;
+        int64_t row, rest = split(job, p->pieces_m, &row);
+        row *= p->piece_m;
         tile t = {.group = 0};
         for (int d = DIMS - 1; d >= 0; d--) {
-            t.from[d] = rest % p->tiles[d] * p->box[d];
+            rest = split(rest, p->tiles[d], &t.from[d]);
+            t.from[d] *= p->box[d];
             t.count[d] = lm_min(p->box[d], p->out[d] - t.from[d]);
-            rest /= p->tiles[d];
-            if (d == 1) { /* groups run inside n */
-                t.group = rest % p->groups;
-                rest /= p->groups;
-            }
+            if (d == 1) rest = split(rest, p->groups, &t.group); /* groups run inside n */
         }
         run_tile(p, &t, row, lm_min(p->piece_m, p->m - row), p->slots + slot * p->slot_bytes);
     }
@@ -388,7 +400,7 @@ static bool holds_boxes(const plan *p, bool holds_sums) {
     return true;
 }
 
-/* ---- the slot ------------------------------------------------------------------------------- */
+/* ---- sizes and operands ----------------------------------------------------------------------- */
 
 /* In bytes; of dims of one position any stride does. */
 static int64_t stride(const luma_tensor *x, int dim) {
@@ -416,6 +428,28 @@ static bool same_words(luma_dtype x, luma_dtype sums) {
     return x == sums || (x == LUMA_UINT32 && sums == LUMA_INT32);
 }
 
+static bool is_whole(const plan *p, int d) {
+    return p->kernel[d] == 1 && p->stride[d] == 1 && p->before[d] == 0 && p->in[d] == p->out[d];
+}
+
+/* Dims that are only walked become one with the next, where x and out lie so. */
+static void merge_dims(plan *p) {
+    for (int d = 1; d < DIMS - 1; d++) {
+        if (!is_whole(p, d) || !is_whole(p, d + 1)) continue;
+        if (p->in[d] > 1 && p->in[d + 1] > 1 &&
+            (p->x_stride[d] != p->in[d + 1] * p->x_stride[d + 1] ||
+             p->y_stride[d] != p->out[d + 1] * p->y_stride[d + 1]))
+            continue;
+        if (p->in[d + 1] == 1) {
+            p->x_stride[d + 1] = p->x_stride[d];
+            p->y_stride[d + 1] = p->y_stride[d];
+        }
+        p->in[d + 1] *= p->in[d];
+        p->out[d + 1] *= p->out[d];
+        p->in[d] = p->out[d] = 1;
+    }
+}
+
 static void set_dims(plan *p, const lm_conv *v) {
     p->groups = v->groups;
     p->m = v->out.layout.shape[1] / v->groups;
@@ -433,6 +467,7 @@ static void set_dims(plan *p, const lm_conv *v) {
         p->before[d] = d == 0 ? 0 : v->before[d - 1];
         p->taps *= p->kernel[d];
     }
+    merge_dims(p);
     p->k = p->channels * p->taps;
     p->x_channel = stride(&v->x, 1);
     p->y_channel = stride(&v->out, 1);
@@ -481,6 +516,64 @@ static luma_status run(plan *p, const luma_tensor *w, int64_t jobs, double flops
     return p->stop ? lm_fail_interrupted(p->S) : LUMA_OK;
 }
 
+/* ---- depthwise, 3 x 3 ------------------------------------------------------------------------ */
+
+#define PIECE 65536 /* elements of a plane that a job takes */
+
+/* Whether planes of x meet planes of out as they lie. */
+static bool is_three(const plan *p, bool holds_sums) {
+    const int64_t *k = p->kernel, *s = p->stride, *e = p->dilation;
+    return p->channels == 1 && k[1] == 1 && k[2] == 3 && k[3] == 3 && s[2] == 1 && s[3] == 1 &&
+           e[2] == 1 && e[3] == 1 && p->before[1] == 0 && (p->out[1] - 1) * s[1] < p->in[1] &&
+           p->x_ready && holds_sums && (p->x_stride[3] == p->size || p->in[3] == 1) &&
+           (p->y_stride[3] == p->size || p->out[3] == 1) && lm_abs(p->before[2]) < INT32_MAX &&
+           lm_abs(p->before[3]) < INT32_MAX;
+}
+
+static int64_t piece_rows(const plan *p) {
+    return lm_clamp(PIECE / p->out[3] / 28 * 28, 28, p->out[2] > 28 ? p->out[2] : 28);
+}
+
+static void run_planes(void *ctx, int64_t lo, int64_t hi) {
+    plan *p = ctx;
+    const int64_t rows = piece_rows(p), pieces = lm_ceil_div(p->out[2], rows), size = p->size;
+    for (int64_t job = lo; job < hi; job++) {
+        int64_t piece, filter, depth, batch;
+        if ((job & 15) == 0 && stopped(p)) return;
+        int64_t rest = split(job, pieces, &piece);
+        rest = split(rest, p->out[1], &depth);
+        batch = split(rest, p->groups * p->m, &filter);
+        const int64_t from = piece * rows;
+        lm_three t = {.m = lm_min(rows, p->out[2] - from),
+                      .n = p->out[3],
+                      .height = p->in[2],
+                      .width = p->in[3],
+                      .top = p->before[2] - from,
+                      .left = p->before[3],
+                      .sx = p->x_stride[2] / size,
+                      .sy = p->y_stride[2] / size};
+        t.x = p->x + batch * p->x_stride[0] + filter / p->m * p->x_channel +
+              depth * p->stride[1] * p->x_stride[1];
+        t.y = p->y + batch * p->y_stride[0] + filter * p->y_channel + depth * p->y_stride[1] +
+              from * p->y_stride[2];
+        t.factors = p->weights + filter * 9 * size;
+        t.bias = p->bias ? p->bias + filter * size : NULL;
+        p->g->three(&t);
+    }
+}
+
+static luma_status run_three(plan *p, const luma_tensor *w) {
+    const int64_t pieces = lm_ceil_div(p->out[2], piece_rows(p));
+    const int64_t jobs = p->out[0] * p->out[1] * p->groups * p->m * pieces;
+    const double flops = 18.0 * (double)p->out[3] * (double)lm_min(p->out[2], piece_rows(p));
+    const double grain = JOB_FLOPS / flops + 1;
+    p->weights = lm_data(w);
+    lm_parallel(p->S->threads, jobs, grain < (double)jobs ? (int64_t)grain : jobs, run_planes, p);
+    return p->stop ? lm_fail_interrupted(p->S) : LUMA_OK;
+}
+
+/* ---- the slot ------------------------------------------------------------------------------- */
+
 luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
     luma_dtype sums;
     plan p = {.S = S, .g = accumulator(v->out.dtype, &sums)};
@@ -497,7 +590,10 @@ luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
     set_blocks(&p);
     set_tiles(&p, flops);
     choose_sheets(&p);
-    p.direct = holds_boxes(&p, same_words(v->out.dtype, sums));
+    const bool holds = same_words(v->out.dtype, sums);
+    const bool three = is_three(&p, holds);
+    p.y_ready = holds && (p.y_stride[3] == p.size || p.out[3] == 1);
+    p.direct = holds_boxes(&p, holds);
     int64_t columns = 1;
     for (int i = 0; i < DIMS; i++)
         columns += (p.box[i] - 1) * p.pitch[i];
@@ -513,7 +609,8 @@ luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
         status = bring(S, &bias, &v->bias, sums);
         if (status == LUMA_OK) p.bias = lm_data(&bias);
     }
-    if (status == LUMA_OK) status = run(&p, &w, p.groups * p.ntiles * p.pieces_m, flops);
+    if (status == LUMA_OK && three) status = run_three(&p, &w);
+    if (status == LUMA_OK && !three) status = run(&p, &w, p.groups * p.ntiles * p.pieces_m, flops);
     luma_release(S, &bias);
     luma_release(S, &w);
     return status;

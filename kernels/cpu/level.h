@@ -99,6 +99,13 @@ typedef struct {
     void (*sweep)(int rows, int streams, int64_t n, const void *w, int64_t sw, const void *x,
                   void *y, int64_t ldy);
 } lm_gemm_few;
+/* One plane, y (m, n), of x (height, width) and 3 x 3 factors: element i, j meets those of x from
+** i - top, j - left on, 0 outside. Strides of rows; elements of a row lie side by side. */
+typedef struct {
+    int64_t m, n, height, width, top, left, sx, sy;
+    const void *x, *factors, *bias; /* bias: one, or NULL */
+    void *y;
+} lm_three;
 /* add: += instead of = */
 typedef struct {
     int mr, nr; /* register tile: rows of a panel of a, columns of a panel of b */
@@ -117,6 +124,11 @@ typedef struct {
     ** added unless NULL */
     void (*rows)(int64_t m, int64_t n, int64_t k, const void *a, int64_t width, const void *b,
                  const int32_t *at, void *c, int64_t ldc, bool add, const void *bias);
+    /* m rows of n elements, sy apart, of y: those from lo to hi are taken from x, whose rows are sx
+    ** and elements `step` apart; the others are 0 */
+    void (*lines)(int64_t m, int64_t lo, int64_t hi, int64_t n, const void *x, int64_t sx,
+                  int64_t step, void *y, int64_t sy);
+    void (*three)(const lm_three *t);
     lm_gemm_few few;
 } lm_gemm;
 /* float32 (8- and 16-bit floats are read into it), float64, and words that wrap: 32 bits for all

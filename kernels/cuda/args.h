@@ -410,4 +410,17 @@ typedef struct {
     int64_t step[3][LM_WALK_DIMS];
 } lm_args_rope;
 
+/* ---- convolution ---- */
+
+/* y (n, groups * filters, d, h, w) of x (n, groups * channels, size) and w (groups * filters, channels,
+** kernel): position o meets tap k at o * stride + k * dilation - before. Steps in bytes; walk: over y. */
+typedef struct {
+    const void *x, *w, *bias; /* bias: NULL: none */
+    void *y;
+    lm_walk walk;
+    int64_t x_stride[5], w_stride[5], y_stride[5], bias_stride;
+    int64_t filters, channels;
+    int64_t in[3], kernel[3], stride[3], dilation[3], before[3];
+} lm_args_conv;
+
 #endif

@@ -323,6 +323,7 @@ const lm_device_ops lm_cuda_ops = {
     .random = lm_cuda_random,
     .reduce = lm_cuda_reduce,
     .matmul = lm_cuda_matmul,
+    .conv = lm_cuda_conv,
     .sort = lm_cuda_sort,
     .index = lm_cuda_index,
     .count_nonzero = lm_cuda_count_nonzero,

@@ -17,21 +17,25 @@
 #endif
 
 /* Bytes of a vector; the register tile is MR rows of NV vectors, other tiles have up to EDGE rows;
-** DOTS rows meet four columns. */
+** DOTS rows meet four columns;
+** THREE rows are convolved together. */
 #if defined(__AVX512F__)
 #define VECTOR 64
 #define MR 14
 #define EDGE 8
+#define THREE 7
 #define DOTS 4
 #elif defined(__AVX2__)
 #define VECTOR 32
 #define MR 6
 #define EDGE 6
+#define THREE 4
 #define DOTS 2
 #else
 #define VECTOR 16
 #define MR 4
 #define EDGE 4
+#define THREE 4
 #define DOTS 2
 #endif
 #define NV 2
@@ -110,10 +114,42 @@ static INLINE VEC widen_part_f16(const uint16_t *p, int n) {
 #endif
 
 const lm_gemm_kernels LM_TABLE(gemm) = {
-    {MR, NV *VECTOR / 4, pack_f32, block_f32, small_f32, rows_f32, {dots_f32, sweep_f32}},
-    {MR, NV *VECTOR / 8, pack_f64, block_f64, small_f64, rows_f64, {dots_f64, sweep_f64}},
-    {MR, NV *VECTOR / 4, pack_w32, block_w32, small_w32, rows_w32, {dots_w32, sweep_w32}},
-    {MR, NV *VECTOR / 8, pack_w64, block_w64, small_w64, rows_w64, {dots_w64, sweep_w64}},
+    {MR,
+     NV *VECTOR / 4,
+     pack_f32,
+     block_f32,
+     small_f32,
+     rows_f32,
+     lines_f32,
+     three_f32,
+     {dots_f32, sweep_f32}},
+    {MR,
+     NV *VECTOR / 8,
+     pack_f64,
+     block_f64,
+     small_f64,
+     rows_f64,
+     lines_f64,
+     three_f64,
+     {dots_f64, sweep_f64}},
+    {MR,
+     NV *VECTOR / 4,
+     pack_w32,
+     block_w32,
+     small_w32,
+     rows_w32,
+     lines_w32,
+     three_w32,
+     {dots_w32, sweep_w32}},
+    {MR,
+     NV *VECTOR / 8,
+     pack_w64,
+     block_w64,
+     small_w64,
+     rows_w64,
+     lines_w64,
+     three_w64,
+     {dots_w64, sweep_w64}},
     {dots_bf16, sweep_bf16},
     {FEW_F16},
 };

@@ -275,11 +275,73 @@ static INLINE void F(edge_at)(int rows, const int nv, const bool whole, int n, i
     }
 }
 
+/* One row of sums over a few products, whose factors stay in registers: k is a constant. Returns how
+** many columns are done; the rest has less than WIDE vectors. */
+static INLINE int64_t F(few_taps)(const int k, int64_t n, const T *a, int64_t ka, const T *b,
+                                  const int32_t *at, T *c, const T *bias) {
+    enum { MOST = 9 };
+    const VEC zero = {0};
+    VEC factor[MOST];
+    const T *row[MOST];
+    int64_t j = 0;
+    UNROLL for (int p = 0; p < k; p++) {
+        factor[p] = zero + a[p * ka];
+        row[p] = b + at[p];
+    }
+    for (; j + WIDE * LANES <= n; j += WIDE * LANES) {
+        VEC sum[WIDE];
+        UNROLL for (int q = 0; q < WIDE; q++) sum[q] = zero;
+        UNROLL for (int p = 0; p < k; p++) {
+            UNROLL for (int q = 0; q < WIDE; q++) sum[q] +=
+                factor[p] * F(load)(row[p] + j + q * LANES);
+        }
+        UNROLL for (int q = 0; q < WIDE; q++) {
+            if (bias) sum[q] += *bias;
+            F(store)(c + j + q * LANES, sum[q]);
+        }
+    }
+    return j;
+}
+
+/* Rows i of n elements at y + i * sy: those from lo to hi come from x + i * sx, `step` apart; the others
+** are 0. */
+static void F(lines)(int64_t m, int64_t lo, int64_t hi, int64_t n, const void *xv, int64_t sx,
+                     int64_t step, void *yv, int64_t sy) {
+    const VEC zero = {0};
+    const T *x = xv;
+    T *y = yv;
+    for (int64_t i = 0; i < m; i++, x += sx, y += sy) {
+        int64_t j = 0;
+        for (; j + LANES <= lo; j += LANES)
+            F(store)(y + j, zero);
+        if (j < lo) F(store_part)(y + j, (int)(lo - j), zero);
+        const int64_t count = hi - lo;
+        T *to = y + lo;
+        if (step == 1) {
+            for (j = 0; j + LANES <= count; j += LANES)
+                F(store)(to + j, F(load)(x + j));
+            if (j < count)
+                F(store_part)(to + j, (int)(count - j), F(load_part)(x + j, (int)(count - j)));
+        } else if (step == 2) {
+            for (j = 0; j < count; j++)
+                to[j] = x[2 * j];
+        } else {
+            for (j = 0; j < count; j++)
+                to[j] = x[step * j];
+        }
+        for (j = hi; j + LANES <= n; j += LANES)
+            F(store)(y + j, zero);
+        if (j < n) F(store_part)(y + j, (int)(n - j), zero);
+    }
+}
+
 /* c (m, n) = or += a (m, k) b (k, n): a in panels of `width` rows, at most MR. */
 ONCE static void F(rows)(int64_t m, int64_t n, int64_t k, const void *av, int64_t width,
                          const void *bv, const int32_t *at, void *cv, int64_t ldc, bool add,
                          const void *bias_v) {
-    for (int64_t j = 0; j < n;) {
+    int64_t done = 0;
+    if (m == 1 && k == 9 && !add) done = F(few_taps)(9, n, av, width, bv, at, cv, bias_v);
+    for (int64_t j = done; j < n;) {
         const T *b = (const T *)bv + j, *bias = bias_v;
         T *c = (T *)cv + j;
         const int64_t columns = n - j;
@@ -315,6 +377,106 @@ ONCE static void F(rows)(int64_t m, int64_t n, int64_t k, const void *av, int64_
             }
         }
         j += columns >= NR ? NR : columns >= LANES ? LANES : columns;
+    }
+}
+
+/* ---- three by three ------------------------------------------------------------------------- */
+
+/* Lanes from lo on and before hi: others read 0 and touch no memory. */
+#if defined(__AVX512F__)
+typedef __mmask16 F(lanes);
+static INLINE F(lanes) F(lanes_of)(int lo, int hi) {
+    return (F(lanes))((0xffff >> (16 - hi)) & (0xffff << lo));
+}
+static INLINE VEC F(load_lanes)(const T *p, F(lanes) lanes) {
+    if (sizeof(T) == 4) return (VEC)_mm512_maskz_loadu_epi32(lanes, p);
+    return (VEC)_mm512_maskz_loadu_epi64((__mmask8)lanes, p);
+}
+#elif defined(__AVX2__)
+typedef __m256i F(lanes);
+static INLINE F(lanes) F(lanes_of)(int lo, int hi) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const int words = (int)sizeof(T) / 4;
+    return _mm256_and_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(hi * words), lane),
+                            _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(lo * words - 1)));
+}
+static INLINE VEC F(load_lanes)(const T *p, F(lanes) lanes) {
+    return (VEC)_mm256_maskload_epi32((const void *)p, lanes);
+}
+#else
+typedef struct {
+    int lo, hi;
+} F(lanes);
+static INLINE F(lanes) F(lanes_of)(int lo, int hi) {
+    return (F(lanes)){lo, hi};
+}
+static INLINE VEC F(load_lanes)(const T *p, F(lanes) lanes) {
+    VEC v = {0};
+    UNROLL for (int i = 0; i < LANES; i++) {
+        if (i >= lanes.lo && i < lanes.hi) v[i] = p[i];
+    }
+    return v;
+}
+#endif
+
+/* `rows` rows of one vector of y; x: what the first column meets of the first row, which may lie
+** outside, as may others; `above` rows of x come before it. f: the factors and the bias. */
+static INLINE void F(three_rows)(const int rows, const bool whole, const VEC *f, const T *x,
+                                 int64_t sx, int64_t above, int64_t height, const F(lanes) * lanes,
+                                 T *y, int64_t sy, int n) {
+    VEC sum[THREE];
+    UNROLL for (int r = 0; r < rows; r++) sum[r] = (VEC){0};
+    UNROLL for (int r = 0; r < rows + 2; r++) {
+        if (above + r >= 0 && above + r < height) {
+            VEC v[3];
+            UNROLL for (int k = 0; k < 3; k++) v[k] =
+                whole ? F(load)(x + k) : F(load_lanes)(x + k, lanes[k]);
+            UNROLL for (int k = 0; k < 3; k++) {
+                if (r - k < 0 || r - k >= rows) continue;
+                UNROLL for (int j = 0; j < 3; j++) sum[r - k] += f[k * 3 + j] * v[j];
+            }
+        }
+        x += sx;
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
+        F(put)(y, n == LANES, n, sum[r] + f[9]);
+        y += sy;
+    }
+}
+
+static INLINE void F(three_columns)(const bool whole, const lm_three *t, const VEC *f, const T *x,
+                                    const F(lanes) * lanes, T *y, int n) {
+    const int64_t sx = t->sx, sy = t->sy, height = t->height, m = t->m, top = t->top;
+    int64_t i = 0;
+    for (; i + THREE <= m; i += THREE)
+        F(three_rows)(THREE, whole, f, x + i * sx, sx, i - top, height, lanes, y + i * sy, sy, n);
+    for (; i + 2 <= m; i += 2)
+        F(three_rows)(2, whole, f, x + i * sx, sx, i - top, height, lanes, y + i * sy, sy, n);
+    if (i < m)
+        F(three_rows)(1, whole, f, x + i * sx, sx, i - top, height, lanes, y + i * sy, sy, n);
+}
+
+static void F(three)(const lm_three *t) {
+    const T *x = (const T *)t->x - t->top * t->sx, *factors = t->factors;
+    VEC f[10] = {{0}};
+    UNROLL for (int k = 0; k < 9; k++) f[k] += factors[k];
+    if (t->bias) f[9] += *(const T *)t->bias;
+    for (int64_t j = 0; j < t->n; j += LANES) {
+        const int n = (int)(t->n - j < LANES ? t->n - j : LANES);
+        F(lanes) lanes[3];
+        bool whole = true;
+        for (int k = 0; k < 3; k++) {
+            const int64_t first = j + k - t->left, after = t->width - first;
+            const int lo = (int)(first >= 0 ? 0 : first < -LANES ? LANES : -first);
+            const int hi = (int)(after <= 0 ? 0 : after < LANES ? after : LANES);
+            lanes[k] = F(lanes_of)(lo, hi);
+            whole = whole && lo == 0 && hi == LANES;
+        }
+        if (whole) {
+            F(three_columns)(true, t, f, x + j - t->left, lanes, (T *)t->y + j, n);
+        } else {
+            F(three_columns)(false, t, f, x + j - t->left, lanes, (T *)t->y + j, n);
+        }
     }
 }
 
