@@ -58,7 +58,8 @@ void lm_bad_type(lm_call *k, int arg, int idx, const char *expected) {
     lua_State *L = k->L;
     const char *got = luaL_typename(L, idx);
     if (lua_isnoneornil(L, idx) && idx > k->top) got = "no value";
-    if (lua_type(L, idx) == LUA_TUSERDATA && luaL_getmetafield(L, idx, "__name") == LUA_TSTRING)
+    if ((lua_type(L, idx) == LUA_TUSERDATA || lua_type(L, idx) == LUA_TTABLE) &&
+        luaL_getmetafield(L, idx, "__name") == LUA_TSTRING)
         got = lua_tostring(L, -1);
     lm_bad(k, arg, "%s expected, got %s", expected, got);
 }

@@ -143,6 +143,19 @@ typedef struct {
     int64_t stride[3], dilation[3], before[3], groups;
 } lm_conv;
 
+/* Quantised blocks (quant.h). All tensors are contiguous and none is empty: blocks uint8 (..., row
+** bytes), values float32 (..., row elements). */
+typedef enum {
+    LM_QUANT_MAKE,  /* blocks = values */
+    LM_QUANT_READ,  /* values = blocks */
+    LM_QUANT_MATMUL /* out (m, n) = values (m, k) times the transpose of blocks (n, k) */
+} lm_quant_kind;
+typedef struct {
+    lm_quant_kind kind;
+    luma_quant_format format;
+    luma_tensor blocks, values, out; /* out: float32, of LM_QUANT_MATMUL */
+} lm_quant;
+
 typedef struct lm_device lm_device;
 typedef struct {
     const char *kind; /* "cpu", "cuda" */
@@ -215,6 +228,7 @@ typedef struct {
                           const luma_tensor *b);
     luma_status (*conv)(luma_state *S, lm_device *d, const lm_conv *v);
     luma_status (*random)(luma_state *S, lm_device *d, const lm_random *r);
+    luma_status (*quant)(luma_state *S, lm_device *d, const lm_quant *q);
 } lm_device_ops;
 
 struct lm_device {

@@ -71,6 +71,9 @@ typedef struct luma_scalar {
     } u;
 } luma_scalar;
 
+/* Formats of quantised blocks: GGML's, see luma_quantize_blocks. */
+typedef enum { LUMA_Q8_0, LUMA_Q4_0, LUMA_NQUANT } luma_quant_format;
+
 /* A tensor: layout over storage, or (storage NULL, number.kind set) a weak number. */
 typedef struct luma_tensor {
     lm_storage *storage;

@@ -379,6 +379,23 @@ LUMA_CONV(conv_transpose3d);
 LUMA_VIEW(im2col, int nkernel, const int64_t *kernel, const luma_conv_options *o);
 LUMA_VIEW(col2im, int nsize, const int64_t *size, int nkernel, const int64_t *kernel,
           const luma_conv_options *o);
+/* Quantised blocks: 32 elements of a row become a float16 scale d and 32 small integers, in the bytes
+** that GGML gives them (ggml-common.h, ggml-quants.c): q8_0 34 bytes, d = amax / 127, an element
+** round(x / d); q4_0 18 bytes, d = -v / 8 for the element v of greatest magnitude, an element
+** min(15, trunc(x / d + 8.5)), which stands for (q - 8) d. A row of k elements, a multiple of 32, is a
+** row of k / 32 blocks of uint8. A block that holds NaN or an infinity, or whose d float16 cannot
+** hold, is NaN throughout.
+** quantize_blocks: x (..., k) of any float dtype, by way of float32, to uint8 (..., bytes).
+** dequantize_blocks: uint8 (..., bytes) to float32 (..., k), exact.
+** matmul_blocks: x (..., k) of float32, float16 or bfloat16 by blocks (n, bytes) that stand for
+** (n, k): x times their transpose, (..., n) in x's dtype. Rows of x are rounded to 8 bits a block too,
+** as q8_0 with a float32 scale; products are sums of integers, scaled and added in float32. Against
+** exact arithmetic an element errs by at most the sum over blocks of amax(x) / 254 times the sum of
+** |w|, and k / 32 + 8 roundings of float32 of the sum of |x w|. NaN or an infinity in a row of x
+** makes its results NaN. */
+LUMA_VIEW(quantize_blocks, luma_quant_format format);
+LUMA_VIEW(dequantize_blocks, luma_quant_format format);
+LUMA_VIEW(matmul_blocks, const luma_tensor *blocks, luma_quant_format format);
 
 /* Values on the host. */
 LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x,

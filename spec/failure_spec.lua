@@ -4,6 +4,7 @@ package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 
 local function float(...) return luma.range(1, 12):to("float32"):reshape(...) end
+local function rows() return luma.range(1, 96):to("float32"):reshape(3, 32):flip(1) end
 
 -- Arguments by the type in the signature; what a row needs beyond that stands in `special`.
 local by_type = {
@@ -67,6 +68,11 @@ local special = {
   fold = function() return {float(3, 4):t(), {2, 4}, {2, 2}} end,
   topk = function() return {float(3, 4), 2} end,
   clamp = function() return {float(3, 4), 2, 5} end,
+  quantize_blocks = function() return {rows():to("float64")} end,
+  dequantize_blocks = function() return {luma.quantize_blocks(rows()):flip(1)} end,
+  matmul_blocks = function()
+    return {rows():to("float16"), luma.quantize_blocks(rows()):flip(1)}
+  end,
 }
 
 -- Types of the parameters that must be given.

@@ -124,6 +124,7 @@ const lm_device_ops lm_cpu_ops = {
     .matmul = lm_cpu_matmul,
     .conv = lm_cpu_conv,
     .random = lm_cpu_random,
+    .quant = lm_cpu_quant,
 };
 
 luma_status lm_cpu_register(luma_state *S) {

@@ -29,6 +29,7 @@ luma_status lm_cpu_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
 luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
                           const luma_tensor *b);
 luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v);
+luma_status lm_cpu_quant(luma_state *S, lm_device *d, const lm_quant *q);
 luma_status lm_cpu_random(luma_state *S, lm_device *d, const lm_random *r);
 
 #endif

@@ -243,6 +243,21 @@ typedef struct {
     void (*hide[LUMA_NDTYPES])(int64_t keys, void *scores, const void *mask, bool adds);
 } lm_attention_kernels;
 
+/* cpu/level/quant.c, by format. n counts blocks. */
+typedef struct {
+    void (*make)(int64_t n, const float *x, uint8_t *y);
+    void (*read)(int64_t n, const uint8_t *x, float *y);
+    /* bytes of a row of n blocks of x as products want it, a multiple of 64; a row as that, aligned */
+    int64_t (*row_bytes)(int64_t n);
+    void (*round)(int64_t n, const float *x, char *row);
+    /* y[i * ldy + j] = row i of x, `step` bytes apart, times row j of w; rows of `blocks` */
+    void (*dots)(int64_t m, int64_t n, int64_t blocks, char *x, int64_t step, const uint8_t *w,
+                 float *y, int64_t ldy);
+} lm_quant_format_kernels;
+typedef struct {
+    lm_quant_format_kernels format[LUMA_NQUANT];
+} lm_quant_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
@@ -256,7 +271,8 @@ typedef struct {
     X(lm_scan_kernels, scan)                                                                       \
     X(lm_normalize_kernels, normalize)                                                             \
     X(lm_running_kernels, running)                                                                 \
-    X(lm_attention_kernels, attention)
+    X(lm_attention_kernels, attention)                                                             \
+    X(lm_quant_kernels, quant)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)

@@ -320,6 +320,19 @@ typedef struct {
     int32_t right, index_base;
 } lm_args_search;
 
+/* Quantised blocks (quant.cu). x and y are float32. */
+typedef struct {
+    const float *x;
+    float *y; /* (m, n) of products */
+    uint8_t *blocks;
+    int64_t n; /* blocks in all; of products the rows of blocks */
+    int64_t m; /* rows of x */
+    int64_t blocks_of_row;
+    int8_t *rounded; /* rows of x */
+    float *scales;   /* one for each block of them, */
+    int32_t *eights; /* and two sums */
+} lm_args_quant;
+
 /* Bytes that are not 0. */
 typedef struct {
     const uint8_t *x;

@@ -193,6 +193,7 @@ luma_status lm_cuda_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
 luma_status lm_cuda_matmul(luma_state *S, lm_device *d, const luma_tensor *out,
                            const luma_tensor *a, const luma_tensor *b);
 luma_status lm_cuda_conv(luma_state *S, lm_device *d, const lm_conv *v);
+luma_status lm_cuda_quant(luma_state *S, lm_device *d, const lm_quant *q);
 luma_status lm_cuda_random(luma_state *S, lm_device *d, const lm_random *r);
 void lm_cuda_random_close(lm_cuda *c, bool usable); /* likewise lm_blas_close */
 

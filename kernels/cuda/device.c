@@ -321,6 +321,7 @@ const lm_device_ops lm_cuda_ops = {
     .copy = lm_cuda_copy,
     .fill = lm_cuda_fill,
     .random = lm_cuda_random,
+    .quant = lm_cuda_quant,
     .reduce = lm_cuda_reduce,
     .matmul = lm_cuda_matmul,
     .conv = lm_cuda_conv,

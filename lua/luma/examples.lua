@@ -208,4 +208,12 @@ return {
     memory = 'luma.memory("cpu").allocated',
     supports = 'luma.supports("matmul", "float16", "cuda")',
     ["cuda.is_available"] = "luma.cuda.is_available()",
+    -- quantised blocks
+    quantize = 'luma.quantize(luma.ones(2, 64), "q4_0")',
+    quantized = 'luma.quantized(luma.zeros(2, 34, {dtype = "uint8"}), "q8_0")',
+    dequantize = 'luma.dequantize(luma.quantize(luma.ones(1, 32), "q8_0")):sum()',
+    quantized_matmul = 'luma.quantized_matmul(luma.ones(1, 32), luma.quantize(luma.ones(3, 32), "q8_0"))',
+    quantize_blocks = 'luma.ones(2, 64):quantize_blocks{format = "q4_0"}.shape[2]',
+    dequantize_blocks = 'luma.quantize(luma.ones(1, 32), "q8_0").blocks:dequantize_blocks():sum()',
+    matmul_blocks = 'luma.ones(1, 32):matmul_blocks(luma.quantize(luma.ones(3, 32), "q8_0").blocks)',
 }

@@ -29,6 +29,13 @@ luma.image = {}
 function luma.image.load(...) return part("image", png).load(...) end
 function luma.image.save(...) return part("image", png).save(...) end
 
+-- Quantised tensors.
+for _, name in ipairs{"quantize", "quantized", "dequantize", "quantized_matmul"} do
+    luma[name] = function(...) return part("quant")[name](...) end
+end
+tensor_meta.methods.quantize = luma.quantize
+tensor_meta.methods.quantized_matmul = luma.quantized_matmul
+
 -- A loop that says how far it is.
 function luma.progress(...) return part("progress")(...) end
 
