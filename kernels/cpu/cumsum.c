@@ -21,7 +21,6 @@ static void run(job *j, const lm_scan_strip *s, int64_t lo, int64_t hi, sum *sum
     const lm_scan_kernels *kernels = lm_level_now()->scan;
     _Alignas(64) char in[LM_SCAN_BLOCK * 8], out[LM_SCAN_BLOCK * 8];
     lm_scan_block a, b;
-    sum ignored = {0};
     for (int64_t at = lo; at < hi && !lm_lines_stop(l); at += l->block) {
         int64_t n = hi - at < l->block ? hi - at : l->block;
         const char *x = lm_lines_load(l, s, at, n, in, &a);
@@ -29,10 +28,8 @@ static void run(job *j, const lm_scan_strip *s, int64_t lo, int64_t hi, sum *sum
         if (l->by_columns) {
             kernels->cumsum_columns[l->dtype](a.rows, a.columns, x, a.step, y, b.step, sums);
         } else {
-            for (int64_t i = 0; i < a.rows; i++)
-                kernels->cumsum_row[l->dtype](a.columns, x + i * a.step,
-                                              totals ? NULL : y + i * b.step, &sums[i],
-                                              own ? &own[i] : &ignored);
+            kernels->cumsum_rows[l->dtype](a.rows, a.columns, x, a.step, totals ? NULL : y, b.step,
+                                           sums, own);
         }
         if (!totals) lm_lines_store(l, s, at, n, out);
     }

@@ -176,9 +176,10 @@ typedef struct {
 /* cpu/level/scan.c. cumsum of int64, float32, float64; the rest of the two float types. Rows of x
 ** and y are sx and sy bytes apart, elements side by side. [0]: along rows, [1]: along columns. */
 typedef struct {
-    /* y[i] = *sum + x[0] + ... + x[i]; *sum and *total (double or int64) grow by the sum of x, each
-    ** from where it was. y may be NULL. */
-    void (*cumsum_row[LUMA_NDTYPES])(int64_t n, const char *x, char *y, void *sum, void *total);
+    /* y[i] = sum + x[0] + ... + x[i] in each row; its sum and total (double or int64) grow by the sum
+    ** of x, each from where it was. y and total may be NULL. */
+    void (*cumsum_rows[LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
+                                      int64_t sy, void *sum, void *total);
     void (*cumsum_columns[LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
                                          int64_t sy, void *sum);
     /* y = exp(x - shift); sum += y. y may be x. */

@@ -4,6 +4,7 @@
 
 #include "cpu/level.h"
 #include "exps.h"
+#include "prefix.h"
 #include "product.h"
 
 /* ---- products ---- */
@@ -30,6 +31,11 @@ static void prod_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, ch
             to[j] = p;
         }
     }
+}
+
+/* 2^e for -1022 <= e <= 1023. */
+LM_LANE double power(int64_t e) {
+    return lm_float_f64((uint64_t)(e + 1023) << 52);
 }
 
 #define TOKEN f32

@@ -10,37 +10,50 @@
 #define BEATS(v, best, least) ((least) ? (v) < (best) : (v) > (best))
 #endif
 
-/* Seldom beaten: branches are cheaper than what they skip. */
+/* n values that are all v's, found at place. */
+LM_LANE void FN(repeat)(int64_t n, TYPE v, int64_t place, TYPE *y, int64_t *places) {
+    for (int64_t j = 0; j < n; j++)
+        y[j] = v;
+    for (int64_t j = 0; j < n; j++)
+        places[j] = place;
+}
+
+/* A run of elements at a time, of which seldom one beats the best so far. */
 LM_LANE void FN(extreme_row)(int64_t n, const char *x, char *y, int64_t *places, int64_t first,
                              void *best, int64_t *at, bool least) {
+    enum { RUN = 32 };
     const TYPE *from = (const TYPE *)(const void *)x;
     TYPE *to = (TYPE *)(void *)y, v;
-    int64_t place = *at, i = 0;
+    int64_t place = *at;
     if (n == 0) return;
     v = *(TYPE *)best;
     if (place < 0) {
         v = from[0];
         place = first;
     }
-    while (i < n) {
-        int64_t run = i;
-        while (run < n && !BEATS(from[run], v, least))
-            run++;
-        if (to) {
-            for (int64_t j = i; j < run; j++)
-                to[j] = v;
-            for (int64_t j = i; j < run; j++)
-                places[j] = place;
+    for (int64_t i = 0; i < n; i += RUN) {
+        int64_t count = n - i < RUN ? n - i : RUN;
+        const TYPE *a = from + i;
+        unsigned beaten = 0;
+        if (count == RUN) {
+            for (int64_t j = 0; j < RUN; j++)
+                beaten |= (unsigned)(BEATS(a[j], v, least));
+        } else {
+            beaten = 1;
         }
-        if (run < n) {
-            v = from[run];
-            place = first + run;
-            if (to) {
-                to[run] = v;
-                places[run] = place;
+        if (!beaten) {
+            if (to) FN(repeat)(RUN, v, place, to + i, places + i);
+            continue;
+        }
+        for (int64_t j = 0; j < count; j++) {
+            if (BEATS(a[j], v, least)) {
+                v = a[j];
+                place = first + i + j;
             }
+            if (!to) continue;
+            to[i + j] = v;
+            places[i + j] = place;
         }
-        i = run + 1;
     }
     *(TYPE *)best = v;
     *at = place;

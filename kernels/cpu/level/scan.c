@@ -2,39 +2,7 @@
 ** table per level. Floats add in double, in one order at every level. Layer: kernels/cpu/level. */
 #include "cpu/level.h"
 #include "exps.h"
-#include "lanes.h"
-
-/* Running sums of eight: within pairs, then fours, then all. */
-#if LM_D8_WIDTH == 8
-#define STEP(v, ...) ((v) + __builtin_shufflevector(v, (lm_vf64){0}, __VA_ARGS__))
-#elif LM_D8_WIDTH == 4
-#define STEP(v, a, b, c, d) ((v) + __builtin_shufflevector(v, (lm_vf64){0}, a, b, c, d))
-#endif
-LM_LANE lm_d8 running8(lm_d8 a) {
-#if LM_D8_WIDTH == 8
-    lm_vf64 v = a.part[0];
-    v = STEP(v, 8, 0, 8, 2, 8, 4, 8, 6);
-    v = STEP(v, 8, 8, 1, 1, 8, 8, 5, 5);
-    v = STEP(v, 8, 8, 8, 8, 3, 3, 3, 3);
-    a.part[0] = v;
-#elif LM_D8_WIDTH == 4
-    for (int p = 0; p < 2; p++) {
-        lm_vf64 v = a.part[p];
-        v = STEP(v, 4, 0, 4, 2);
-        a.part[p] = STEP(v, 4, 4, 1, 1);
-    }
-    a.part[1] += a.part[0][3];
-#else
-    for (int p = 0; p < 4; p++)
-        a.part[p] += (lm_vf64){0, a.part[p][0]};
-    a.part[1] += a.part[0][1];
-    a.part[3] += a.part[2][1];
-    double half = a.part[1][1];
-    a.part[2] += half;
-    a.part[3] += half;
-#endif
-    return a;
-}
+#include "prefix.h"
 
 #define TOKEN f32
 #define TYPE float
@@ -44,16 +12,34 @@ LM_LANE lm_d8 running8(lm_d8 a) {
 #define TYPE double
 #include "scan_float.h"
 
-static void cumsum_row_i64(int64_t n, const char *x, char *y, void *sum, void *total) {
-    const uint64_t *from = (const uint64_t *)(const void *)x;
-    uint64_t *to = (uint64_t *)(void *)y, *carry = sum, *own = total, start = *carry;
-    uint64_t s = start;
-    for (int64_t i = 0; i < n; i++) {
-        s += from[i];
-        if (to) to[i] = s;
+LM_LANE void running_i64(int64_t n, const uint64_t *x, uint64_t *y, uint64_t *sum, uint64_t *total,
+                         bool stores) {
+    uint64_t s = *sum, start = s;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        lm_u8 r = lm_u8_sums(lm_u8_load(x + i));
+        if (stores) lm_u8_store_above(y + i, r, s);
+        s += LM_LAST8(r);
     }
-    *own += s - start;
-    *carry = s;
+    for (; i < n; i++) {
+        s += x[i];
+        if (stores) y[i] = s;
+    }
+    *sum = s;
+    *total += s - start;
+}
+
+static void cumsum_rows_i64(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                            void *sum, void *total) {
+    uint64_t ignored = 0, *sums = sum, *totals = total;
+    for (int64_t i = 0; i < m; i++) {
+        const uint64_t *from = (const uint64_t *)(const void *)(x + i * sx);
+        uint64_t *own = totals ? &totals[i] : &ignored;
+        if (y)
+            running_i64(n, from, (uint64_t *)(void *)(y + i * sy), &sums[i], own, true);
+        else
+            running_i64(n, from, NULL, &sums[i], own, false);
+    }
 }
 
 static void cumsum_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
@@ -76,7 +62,7 @@ static void cumsum_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, 
 
 extern const lm_scan_kernels LM_TABLE(scan);
 const lm_scan_kernels LM_TABLE(scan) = {
-    .cumsum_row = NUMBERS(cumsum_row),
+    .cumsum_rows = NUMBERS(cumsum_rows),
     .cumsum_columns = NUMBERS(cumsum_columns),
     .exps = {FLOATS(exps_rows), FLOATS(exps_columns)},
     .scale = {FLOATS(scale_rows), FLOATS(scale_columns)},

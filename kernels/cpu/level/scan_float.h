@@ -11,8 +11,8 @@ LM_LANE void FN(running)(int64_t n, const TYPE *x, TYPE *y, double *sum, double 
     double carry = *sum, own = *total, s = 0;
     int64_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        lm_d8 r = running8(LOAD(x + i));
-        double last = r.part[LM_D8_PARTS - 1][LM_D8_WIDTH - 1];
+        lm_d8 r = lm_d8_sums(LOAD(x + i));
+        double last = LM_LAST8(r);
         if (stores) STORE(y + i, lm_d8_add(r, lm_d8_splat(carry)));
         carry += last;
         own += last;
@@ -25,12 +25,17 @@ LM_LANE void FN(running)(int64_t n, const TYPE *x, TYPE *y, double *sum, double 
     *total = own + s;
 }
 
-static void FN(cumsum_row)(int64_t n, const char *x, char *y, void *sum, void *total) {
-    const TYPE *from = (const TYPE *)(const void *)x;
-    if (y)
-        FN(running)(n, from, (TYPE *)(void *)y, sum, total, true);
-    else
-        FN(running)(n, from, NULL, sum, total, false);
+static void FN(cumsum_rows)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
+                            void *sum, void *total) {
+    double ignored = 0, *sums = sum, *totals = total;
+    for (int64_t i = 0; i < m; i++) {
+        const TYPE *from = (const TYPE *)(const void *)(x + i * sx);
+        double *own = totals ? &totals[i] : &ignored;
+        if (y)
+            FN(running)(n, from, (TYPE *)(void *)(y + i * sy), &sums[i], own, true);
+        else
+            FN(running)(n, from, NULL, &sums[i], own, false);
+    }
 }
 
 static void FN(cumsum_columns)(int64_t m, int64_t n, const char *x, int64_t sx, char *y, int64_t sy,
