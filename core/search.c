@@ -140,7 +140,7 @@ luma_status lm_searchsorted_arg(luma_state *S, luma_tensor *out, const luma_tens
 
 /* ---- counts ---- */
 
-static luma_status whole_item(luma_state *S, int64_t *value, const luma_tensor *x) {
+luma_status lm_whole_item(luma_state *S, int64_t *value, const luma_tensor *x) {
     luma_scalar number;
     LM_TRY(lm_item(S, x, &number));
     *value = number.u.i;
@@ -157,11 +157,11 @@ static luma_status greatest_label(luma_state *S, const luma_tensor *x, int64_t *
     luma_tensor *high = lm_temp(&s), *low = lm_temp(&s), *place = lm_temp(&s);
     LM_DO(&s, luma_amax(S, high, x, 0, NULL, false));
     LM_DO(&s, luma_amin(S, low, x, 0, NULL, false));
-    LM_DO(&s, whole_item(S, most, high));
-    LM_DO(&s, whole_item(S, &least, low));
+    LM_DO(&s, lm_whole_item(S, most, high));
+    LM_DO(&s, lm_whole_item(S, &least, low));
     if (least < S->index_base) {
         LM_DO(&s, luma_argmin(S, place, x, 0, NULL, false));
-        LM_DO(&s, whole_item(S, &at, place));
+        LM_DO(&s, lm_whole_item(S, &at, place));
     }
     LM_TRY(lm_scope_close(&s));
     if (least >= S->index_base) return LUMA_OK;
@@ -190,9 +190,8 @@ static luma_status check_labels(luma_state *S, const luma_tensor *x, const luma_
     return lm_same_device(S, both, 2, &d);
 }
 
-/* Counts of labels 0-based below n, or sums of their weights; one place for each. */
-static luma_status add_up(luma_state *S, luma_tensor *out, const luma_tensor *x,
-                          const luma_tensor *weights, int64_t n) {
+luma_status lm_count_labels(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                            const luma_tensor *weights, int64_t n) {
     lm_scope s;
     lm_scope_open(&s, S);
     const char *device = lm_device_of(x)->name;
@@ -218,7 +217,7 @@ luma_status luma_bincount(luma_state *S, luma_tensor *out, const luma_tensor *x,
     LM_TRY(greatest_label(S, x, &most));
     if (most - S->index_base >= INT64_MAX - 1) most = INT64_MAX - 2;
     n = most - S->index_base + 1;
-    return add_up(S, out, x, weights, n > minlength ? n : minlength);
+    return lm_count_labels(S, out, x, weights, n > minlength ? n : minlength);
 }
 
 /* ---- histograms ---- */
@@ -287,7 +286,7 @@ luma_status luma_histc(luma_state *S, luma_tensor *out, const luma_tensor *x, in
     LM_DO(&s, lm_cast(S, wide, x, LUMA_FLOAT64));
     LM_DO(&s, luma_reshape(S, flat, wide, 1, &all));
     LM_DO(&s, search(S, at, edges, flat, true, 0, 0));
-    LM_DO(&s, add_up(S, counts, at, NULL, bins + 2));
+    LM_DO(&s, lm_count_labels(S, counts, at, NULL, bins + 2));
     LM_DO(&s, luma_narrow(S, inner, counts, 0, 1, bins));
     LM_DO(&s, lm_copy(S, &r.work, inner));
     return lm_result_close(S, &r, lm_scope_close(&s));

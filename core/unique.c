@@ -1,5 +1,5 @@
 /* unique.c -- different values, or slices along a dim: how often each occurs and which of them every
-** element is. Made of sort, comparisons with neighbours and running sums. Layer: core. */
+** element is. Made of sort, comparisons with neighbours and running sums; or of counts. Layer: core. */
 #include "compose.h"
 #include "order.h"
 
@@ -161,6 +161,59 @@ static luma_status group_sizes(luma_state *S, luma_tensor *out, const luma_tenso
     return lm_scope_close(&s);
 }
 
+/* ---- integers that lie close together: counted instead of sorted ---- */
+
+/* Whether the least and the greatest of x are so near that there is room for each in between. */
+static luma_status find_span(luma_state *S, const luma_tensor *x, int64_t *least, int64_t *span) {
+    int64_t most = 0, n = luma_numel(x);
+    lm_scope s;
+    *span = 0;
+    if (n == 0 || lm_dtype_is_float(x->dtype)) return LUMA_OK;
+    lm_scope_open(&s, S);
+    luma_tensor *low = lm_temp(&s), *high = lm_temp(&s);
+    LM_DO(&s, luma_amin(S, low, x, 0, NULL, false));
+    LM_DO(&s, luma_amax(S, high, x, 0, NULL, false));
+    LM_DO(&s, lm_whole_item(S, least, low));
+    LM_DO(&s, lm_whole_item(S, &most, high));
+    uint64_t apart = (uint64_t)most - (uint64_t)*least;
+    if (apart < 1024 || apart < (uint64_t)n) *span = (int64_t)apart + 1;
+    return lm_scope_close(&s);
+}
+
+/* made: values, and what else is asked for, of x whose elements are least .. least + span - 1. */
+static luma_status count_all(luma_state *S, luma_tensor *made[3], const luma_tensor *x,
+                             int64_t least, int64_t span, bool inverse, bool counts) {
+    int64_t all = -1, base = S->index_base;
+    luma_tensor down = luma_integer((int64_t)((uint64_t)base - (uint64_t)least));
+    luma_tensor up = luma_integer((int64_t)((uint64_t)least - (uint64_t)base));
+    luma_tensor zero = luma_integer(0), off = luma_integer(base - 1);
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *wide = lm_temp(&s), *flat = lm_temp(&s), *labels = lm_temp(&s);
+    luma_tensor *often = lm_temp(&s), *there = lm_temp(&s), *places = lm_temp(&s);
+    luma_tensor *at = lm_temp(&s), *value = lm_temp(&s);
+    LM_DO(&s, lm_cast(S, wide, x, LUMA_INT64));
+    LM_DO(&s, luma_reshape(S, flat, wide, 1, &all));
+    LM_DO(&s, luma_add(S, labels, flat, &down));
+    LM_DO(&s, lm_count_labels(S, often, labels, NULL, span));
+    LM_DO(&s, luma_ne(S, there, often, &zero));
+    LM_DO(&s, luma_nonzero(S, places, there));
+    LM_DO(&s, luma_select(S, at, places, 1, 0));
+    LM_DO(&s, luma_add(S, value, at, &up));
+    LM_DO(&s, lm_cast(S, made[0], value, x->dtype));
+    if (inverse) {
+        luma_tensor *sum = lm_temp(&s), *rank = lm_temp(&s), *which = lm_temp(&s);
+        LM_DO(&s, luma_cumsum(S, sum, there, 0));
+        LM_DO(&s, luma_add(S, rank, sum, &off));
+        LM_DO(&s, luma_index_select(S, which, rank, 0, labels));
+        LM_DO(&s, luma_reshape(S, made[1], which, x->layout.ndim, x->layout.shape));
+    }
+    if (counts) LM_DO(&s, luma_index_select(S, made[2], often, 0, at));
+    return lm_scope_close(&s);
+}
+
+/* ---- results ---- */
+
 /* All results are made before one is given, so that a failure leaves all as they were. */
 static luma_status give_all(luma_state *S, luma_tensor outs[3], luma_tensor *made[3]) {
     lm_result r[3];
@@ -186,26 +239,37 @@ static luma_status give_all(luma_state *S, luma_tensor outs[3], luma_tensor *mad
     return LUMA_OK;
 }
 
-static luma_status unique(luma_state *S, luma_tensor outs[3], const luma_tensor *x, bool has_dim,
-                          int64_t dim, bool sorts, bool inverse, bool counts) {
-    int d = 0;
-    LM_TRY(lm_tensor_live(S, 1, x));
-    if (has_dim && x->layout.ndim == 0)
-        return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no slices");
-    if (has_dim) LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
+static luma_status sort_all(luma_state *S, luma_tensor *made[3], const luma_tensor *x, bool has_dim,
+                            int dim, bool sorts, bool inverse, bool counts) {
     groups g = {.rows = LUMA_NEW, .order = LUMA_NEW, .starts = LUMA_NEW};
     lm_scope s;
     lm_scope_open(&s, S);
     luma_tensor *places = lm_temp(&s), *firsts = lm_temp(&s);
-    luma_tensor *made[] = {lm_temp(&s), lm_temp(&s), lm_temp(&s)};
-    LM_DO(&s, find_groups(S, &g, x, has_dim, d, sorts));
+    LM_DO(&s, find_groups(S, &g, x, has_dim, dim, sorts));
     LM_DO(&s, luma_nonzero(S, places, &g.starts));
     LM_DO(&s, luma_select(S, firsts, places, 1, 0));
-    LM_DO(&s, group_values(S, made[0], x, &g, firsts, has_dim, d));
+    LM_DO(&s, group_values(S, made[0], x, &g, firsts, has_dim, dim));
     if (inverse) LM_DO(&s, group_numbers(S, made[1], x, &g, has_dim));
     if (counts) LM_DO(&s, group_sizes(S, made[2], firsts, g.rows.layout.shape[0]));
-    LM_DO(&s, give_all(S, outs, made));
     release_groups(S, &g);
+    return lm_scope_close(&s);
+}
+
+static luma_status unique(luma_state *S, luma_tensor outs[3], const luma_tensor *x, bool has_dim,
+                          int64_t dim, bool sorts, bool inverse, bool counts) {
+    int d = 0;
+    int64_t least = 0, span = 0;
+    LM_TRY(lm_tensor_live(S, 1, x));
+    if (has_dim && x->layout.ndim == 0)
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no slices");
+    if (has_dim) LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *made[] = {lm_temp(&s), lm_temp(&s), lm_temp(&s)};
+    if (sorts && !has_dim) LM_DO(&s, find_span(S, x, &least, &span));
+    LM_DO(&s, span > 0 ? count_all(S, made, x, least, span, inverse, counts)
+                       : sort_all(S, made, x, has_dim, d, sorts, inverse, counts));
+    LM_DO(&s, give_all(S, outs, made));
     return lm_scope_close(&s);
 }
 

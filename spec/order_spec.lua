@@ -373,13 +373,22 @@ describe("unique", function()
     check.raises("0-d", luma.unique, T(1), 1)
   end)
 
-  it("of many", function()
-    local values = draw("int32", 20000, false, 3000)
-    local v, inverse, counts = layouts.make(values, "int32"):unique(all)
-    local want, which, often = group_list(values, true)
-    equal_lists(want, layouts.flat(v), "values")
-    equal_lists(which, layouts.flat(inverse), "inverse")
-    equal_lists(often, layouts.flat(counts), "counts")
+  it("of many, near each other and far apart", function()
+    for _, factor in ipairs {1, 1000003} do
+      local values = draw("int64", 20000, false, 3000)
+      for i, v in ipairs(values) do values[i] = v * factor end
+      local v, inverse, counts = layouts.make(values, "int64"):reshape(100, 200):unique(all)
+      local want, which, often = group_list(values, true)
+      equal_lists(want, layouts.flat(v), "values")
+      equal_lists(which, layouts.flat(inverse), "inverse")
+      equal_lists(often, layouts.flat(counts), "counts")
+      assert.same({100, 200}, inverse.shape)
+    end
+    local lo, hi = math.mininteger, math.maxinteger
+    check.tensor({lo, 0, hi}, "int64", (T({hi, lo, 0, hi}, "int64"):unique()))
+    check.tensor({lo, lo + 9}, "int64", (T({lo + 9, lo}, "int64"):unique()))
+    check.tensor({hi - 9, hi}, "int64", (T({hi, hi - 9, hi}, "int64"):unique()))
+    check.tensor({0, 4294967295}, "uint32", (T({4294967295, 0}, "uint32"):unique()))
   end)
 end)
 

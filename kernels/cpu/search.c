@@ -14,32 +14,49 @@ typedef struct {
     int stopped; /* atomic */
 } job;
 
-/* m values in one row of n > 0. Before element e goes value v: what BELOW says of e. */
-#define SEARCH(name, T, BELOW)                                                                     \
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+/* m values in one row of n > 0; e OP v: element e comes before the place of v. Sums, not branches:
+** those would be guessed wrong half of the time. NaN is the greatest, which OP says of elements; of
+** values it is said afterwards. */
+#define SEARCH(name, T, OP, right)                                                                 \
+    static int64_t name##_numbers(int64_t n, const T *sorted) {                                    \
+        while (n > 0 && sorted[n - 1] != sorted[n - 1])                                            \
+            n--;                                                                                   \
+        return n;                                                                                  \
+    }                                                                                              \
     static void name(int64_t n, const T *sorted, int64_t m, const T *values, int64_t *out,         \
                      int64_t base) {                                                               \
+        int64_t numbers = right ? n : -1;                                                          \
         for (int64_t i = 0; i < m; i += ABREAST) {                                                 \
-            int64_t at[ABREAST] = {0}, count = m - i < ABREAST ? m - i : ABREAST;                  \
+            int64_t count = m - i < ABREAST ? m - i : ABREAST;                                     \
+            const T *at[ABREAST];                                                                  \
             T v[ABREAST];                                                                          \
-            for (int64_t k = 0; k < ABREAST; k++)                                                  \
+            UNROLL for (int64_t k = 0; k < ABREAST; k++) {                                         \
                 v[k] = values[i + (k < count ? k : 0)];                                            \
-            for (int64_t left = n; left > 1; left -= left / 2) {                                   \
-                for (int64_t k = 0; k < ABREAST; k++) {                                            \
-                    const T e = sorted[at[k] + left / 2 - 1];                                      \
-                    at[k] += BELOW(e, v[k]) ? left / 2 : 0;                                        \
-                }                                                                                  \
+                at[k] = sorted;                                                                    \
             }                                                                                      \
-            for (int64_t k = 0; k < count; k++)                                                    \
-                out[i + k] = at[k] + (BELOW(sorted[at[k]], v[k]) ? 1 : 0) + base;                  \
+            for (int64_t left = n; left > 1; left -= left / 2) {                                   \
+                int64_t half = left / 2;                                                           \
+                UNROLL for (int64_t k = 0; k < ABREAST; k++) at[k] +=                              \
+                    half & -(int64_t)(at[k][half - 1] OP v[k]);                                    \
+            }                                                                                      \
+            for (int64_t k = 0; k < count; k++) {                                                  \
+                int64_t place = at[k] - sorted + (*at[k] OP v[k]);                                 \
+                if (v[k] != v[k]) {                                                                \
+                    if (numbers < 0) numbers = name##_numbers(n, sorted);                          \
+                    place = numbers;                                                               \
+                }                                                                                  \
+                out[i + k] = place + base;                                                         \
+            }                                                                                      \
         }                                                                                          \
     }
-
-/* NaN is the greatest: of integers the second tests vanish. */
-#define LESS(e, v) (((e) < (v)) | (((v) != (v)) & ((e) == (e))))
-#define AT_MOST(e, v) (((e) <= (v)) | ((v) != (v)))
 #define BOTH(_, token, ENUM, name, T, ...)                                                         \
-    SEARCH(search_left_##token, T, LESS)                                                           \
-    SEARCH(search_right_##token, T, AT_MOST)
+    SEARCH(search_left_##token, T, <, false) SEARCH(search_right_##token, T, <=, true)
 LM_COMPUTE(BOTH, _)
 
 static void search(const job *j, int64_t n, const char *sorted, int64_t m, const char *values,
