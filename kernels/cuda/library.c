@@ -180,8 +180,9 @@ static bool take_driver(words *w) {
     }
     if (!emulate || is_named(l)) return take_any(l, files, w);
     l->handle = NULL;
-    const char *missing = fill(l, l->entries);
-    if (missing) say(w, "the emulated device has no %s", missing);
+    const char *missing = fill(l, l->entries), *problem = lm_emulator_problem();
+    if (problem) say(w, "the emulated device: %s", problem);
+    if (missing && !problem) say(w, "the emulated device has no %s", missing);
     return !missing;
 }
 

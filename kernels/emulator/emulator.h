@@ -21,9 +21,11 @@
 
 #include <stddef.h>
 
-/* A function of the copy that is linked into the library, or NULL. Besides the lists of cuda/api.h:
+/* A function of the copy that the library has, or NULL. Besides the lists of cuda/api.h:
 ** luma_emu_block, luma_emu_fail, luma_emu_counts, luma_emu_last_report. */
 void *lm_emulator_symbol(const char *name);
+/* Why the emulated device cannot be used; NULL: it can, or was never asked for. */
+const char *lm_emulator_problem(void);
 
 /* Types of the functions that only the emulator has. */
 

@@ -52,3 +52,7 @@ void *lm_emulator_symbol(const char *name) {
     }
     return NULL;
 }
+
+const char *lm_emulator_problem(void) {
+    return NULL;
+}
