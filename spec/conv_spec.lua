@@ -197,23 +197,26 @@ describe("convolution", function()
       {channels = 4, filters = 3, size = {40, 37}, kernel = {7, 5}, stride = {2, 3}, before = {3, 2}},
       {channels = 6, filters = 6, groups = 6, size = {19, 23}, kernel = {3, 3},
         before = {1, 1}, after = {1, 1}},
+      {channels = 4, filters = 24, groups = 2, size = {9, 11}, kernel = {3, 3}, batch = 3},
       {channels = 6, filters = 12, groups = 6, size = {9, 17}, kernel = {5, 4}, stride = {2, 1}},
       {channels = 2, filters = 3, size = {50, 50}, kernel = {3, 3}, dilation = {20, 24}, batch = 1},
     } do try(case(c), "float32") end
   end)
 
   it("depthwise, 3 by 3", function()
-    for i = 1, 40 do
+    for i = 1, 60 do
       local groups = random(1, 3)
       local p = case {batch = random(1, 2), groups = groups, channels = groups, kernel = {3, 3},
         filters = groups * random(1, 2), size = {random(1, 33), random(1, 70)},
+        stride = pick {{1, 1}, {2, 2}, {2, 2}, {1, 2}},
         before = {random(0, 4), random(0, 4)}, after = {random(0, 4), random(0, 4)}}
       if p.size[1] + p.before[1] + p.after[1] > 2 and p.size[2] + p.before[2] + p.after[2] > 2 then
         try(p, i % 4 == 0 and pick(check.integers) or pick {"float32", "float32", "float64"})
       end
     end
     local x, w = luma.randn(1, 1, 3000, 60), luma.randn(1, 1, 3, 3) -- in pieces
-    local y = luma.conv2d(x, w, {padding = 1})
+    local halves, y = luma.conv2d(x, w, {padding = 1, stride = 2}), luma.conv2d(x, w, {padding = 1})
+    assert.is_true(halves:equal(y:slice(3, 1, -1, 2):slice(4, 1, -1, 2)))
     for _, row in ipairs {1, 1093, 1120, 2185, 2999} do
       local some = luma.conv2d(x:narrow(3, row, 2), w, {padding = 1})
       if row == 1 then assert.is_true(y:narrow(3, 1, 1):equal(some:narrow(3, 1, 1))) end
@@ -238,6 +241,28 @@ describe("convolution", function()
     assert.is_true(same:equal(luma.conv2d(x, w, {padding = {1, 1, 1, 2}})))
     local y = luma.conv1d(luma.tensor{{1, 2, 3}}, luma.tensor{{{1, 10}}}, {padding = {0, 1}})
     check.tensor({{21, 32, 3}}, "float32", y)
+  end)
+
+  it("1 by 1", function()
+    for _ = 1, 30 do
+      local groups = random(1, 2)
+      try(case {batch = random(1, 3), groups = groups, channels = groups * random(1, 9), kernel = {1, 1},
+        filters = groups * random(1, 9), size = {random(1, 9), random(1, 20)},
+        stride = pick {{1, 1}, {1, 1}, {2, 1}}}, pick {"float32", "float16", "int8", "int64"})
+    end
+  end)
+
+  it("memory stays near what there is", function()
+    if luma.ones(1).device ~= "cpu" then return end
+    local x, w = luma.randn(1, 16, 128, 128), luma.randn(16, 16, 3, 3)
+    for _, op in ipairs {"conv2d", "conv_transpose2d"} do
+      collectgarbage()
+      luma.reset_peak()
+      local before = luma.memory("cpu").allocated
+      local y = luma[op](x, w, {padding = 1})
+      local more = luma.memory("cpu").peak_allocated - before - y:numel() * 4
+      assert(more < 1000000, ("%s took %d bytes beside its result"):format(op, more)) -- columns: 9 MB
+    end
   end)
 
   it("dtypes promote", function()

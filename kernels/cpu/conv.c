@@ -523,7 +523,7 @@ static luma_status run(plan *p, const luma_tensor *w, int64_t jobs, double flops
 /* Whether planes of x meet planes of out as they lie. */
 static bool is_three(const plan *p, bool holds_sums) {
     const int64_t *k = p->kernel, *s = p->stride, *e = p->dilation;
-    return p->channels == 1 && k[1] == 1 && k[2] == 3 && k[3] == 3 && s[2] == 1 && s[3] == 1 &&
+    return p->channels == 1 && k[1] == 1 && k[2] == 3 && k[3] == 3 && s[2] <= 2 && s[3] == s[2] &&
            e[2] == 1 && e[3] == 1 && p->before[1] == 0 && (p->out[1] - 1) * s[1] < p->in[1] &&
            p->x_ready && holds_sums && (p->x_stride[3] == p->size || p->in[3] == 1) &&
            (p->y_stride[3] == p->size || p->out[3] == 1) && lm_abs(p->before[2]) < INT32_MAX &&
@@ -548,7 +548,8 @@ static void run_planes(void *ctx, int64_t lo, int64_t hi) {
                       .n = p->out[3],
                       .height = p->in[2],
                       .width = p->in[3],
-                      .top = p->before[2] - from,
+                      .step = p->stride[2],
+                      .top = p->before[2] - from * p->stride[2],
                       .left = p->before[3],
                       .sx = p->x_stride[2] / size,
                       .sy = p->y_stride[2] / size};
@@ -574,12 +575,34 @@ static luma_status run_three(plan *p, const luma_tensor *w) {
 
 /* ---- the slot ------------------------------------------------------------------------------- */
 
+/* A convolution by 1 x 1 that is a product as it lies: no bias, no padding, no strides. */
+static bool is_product(const lm_conv *v, luma_tensor *out, luma_tensor *w, luma_tensor *x) {
+    const int64_t *shape = v->out.layout.shape, *kernel = v->w.layout.shape;
+    bool same = !v->bias.storage, ok = true;
+    for (int d = 0; d < 3; d++)
+        same = same && kernel[d + 2] == 1 && v->before[d] == 0 &&
+               (v->stride[d] == 1 || shape[d + 2] == 1) && v->x.layout.shape[d + 2] == shape[d + 2];
+    if (!same) return false;
+    const int64_t m = shape[1] / v->groups, length = shape[2] * shape[3] * shape[4];
+    const int64_t outs[] = {shape[0], v->groups, m, length};
+    const int64_t ws[] = {v->groups, m, kernel[1]}, xs[] = {shape[0], v->groups, kernel[1], length};
+    *out = v->out;
+    *w = v->w;
+    *x = v->x;
+    out->layout = lm_layout_view(&v->out.layout, 4, outs, &ok);
+    if (ok) x->layout = lm_layout_view(&v->x.layout, 4, xs, &ok);
+    if (ok) w->layout = lm_layout_view(&v->w.layout, 3, ws, &ok);
+    if (ok) w->layout = lm_layout_insert(&w->layout, 0, shape[0], 0);
+    return ok;
+}
+
 luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
     luma_dtype sums;
     plan p = {.S = S, .g = accumulator(v->out.dtype, &sums)};
     luma_tensor w = LUMA_NEW, bias = LUMA_NEW;
-    (void)d;
     if (luma_numel(&v->out) == 0) return LUMA_OK;
+    luma_tensor c, a, b;
+    if (is_product(v, &c, &a, &b)) return lm_cpu_matmul(S, d, &c, &a, &b);
     set_dims(&p, v);
     p.size = (int64_t)lm_dtype_size(sums);
     p.width = lm_min(p.g->mr, p.m);

@@ -100,9 +100,10 @@ typedef struct {
                   void *y, int64_t ldy);
 } lm_gemm_few;
 /* One plane, y (m, n), of x (height, width) and 3 x 3 factors: element i, j meets those of x from
-** i - top, j - left on, 0 outside. Strides of rows; elements of a row lie side by side. */
+** i * step - top, j * step - left on, 0 outside; step: 1 or 2. Strides of rows; elements of a row lie
+** side by side. */
 typedef struct {
-    int64_t m, n, height, width, top, left, sx, sy;
+    int64_t m, n, height, width, step, top, left, sx, sy;
     const void *x, *factors, *bias; /* bias: one, or NULL */
     void *y;
 } lm_three;

@@ -419,21 +419,54 @@ static INLINE VEC F(load_lanes)(const T *p, F(lanes) lanes) {
 }
 #endif
 
+#if LANES == 16
+#define EVERY(n)                                                                                   \
+    n, n + 2, n + 4, n + 6, n + 8, n + 10, n + 12, n + 14, n + 16, n + 18, n + 20, n + 22, n + 24, \
+        n + 26, n + 28, n + 30
+#elif LANES == 8
+#define EVERY(n) n, n + 2, n + 4, n + 6, n + 8, n + 10, n + 12, n + 14
+#elif LANES == 4
+#define EVERY(n) n, n + 2, n + 4, n + 6
+#else
+#define EVERY(n) n, n + 2
+#endif
+
+/* What the three taps of a row meet: elements from x, x + 1 and x + 2 on, each `step`-th. They are made
+** of vectors that begin at these places. */
+static const int F(three_at)[2][4] = {{0, 1, 2}, {0, LANES, 2, LANES + 2}};
+static INLINE void F(load_three)(const int step, const bool whole, const T *x,
+                                 const F(lanes) * lanes, VEC *v) {
+    const int parts = step == 1 ? 3 : 4;
+    VEC part[4];
+    UNROLL for (int k = 0; k < parts; k++) {
+        const T *p = x + F(three_at)[step - 1][k];
+        part[k] = whole ? F(load)(p) : F(load_lanes)(p, lanes[k]);
+    }
+    if (step == 1) {
+        UNROLL for (int k = 0; k < 3; k++) v[k] = part[k];
+    } else {
+        v[0] = __builtin_shufflevector(part[0], part[1], EVERY(0));
+        v[1] = __builtin_shufflevector(part[0], part[1], EVERY(1));
+        v[2] = __builtin_shufflevector(part[2], part[3], EVERY(0));
+    }
+}
+#undef EVERY
+
 /* `rows` rows of one vector of y; x: what the first column meets of the first row, which may lie
 ** outside, as may others; `above` rows of x come before it. f: the factors and the bias. */
-static INLINE void F(three_rows)(const int rows, const bool whole, const VEC *f, const T *x,
-                                 int64_t sx, int64_t above, int64_t height, const F(lanes) * lanes,
-                                 T *y, int64_t sy, int n) {
+static INLINE void F(three_rows)(const int rows, const int step, const bool whole, const VEC *f,
+                                 const T *x, int64_t sx, int64_t above, int64_t height,
+                                 const F(lanes) * lanes, T *y, int64_t sy, int n) {
     VEC sum[THREE];
     UNROLL for (int r = 0; r < rows; r++) sum[r] = (VEC){0};
-    UNROLL for (int r = 0; r < rows + 2; r++) {
+    UNROLL for (int r = 0; r < (rows - 1) * step + 3; r++) {
         if (above + r >= 0 && above + r < height) {
             VEC v[3];
-            UNROLL for (int k = 0; k < 3; k++) v[k] =
-                whole ? F(load)(x + k) : F(load_lanes)(x + k, lanes[k]);
-            UNROLL for (int k = 0; k < 3; k++) {
-                if (r - k < 0 || r - k >= rows) continue;
-                UNROLL for (int j = 0; j < 3; j++) sum[r - k] += f[k * 3 + j] * v[j];
+            F(load_three)(step, whole, x, lanes, v);
+            UNROLL for (int i = 0; i < rows; i++) {
+                const int k = r - i * step;
+                if (k < 0 || k > 2) continue;
+                UNROLL for (int j = 0; j < 3; j++) sum[i] += f[k * 3 + j] * v[j];
             }
         }
         x += sx;
@@ -444,39 +477,52 @@ static INLINE void F(three_rows)(const int rows, const bool whole, const VEC *f,
     }
 }
 
-static INLINE void F(three_columns)(const bool whole, const lm_three *t, const VEC *f, const T *x,
-                                    const F(lanes) * lanes, T *y, int n) {
+static INLINE void F(three_columns)(const int step, const bool whole, const lm_three *t,
+                                    const VEC *f, const T *x, const F(lanes) * lanes, T *y, int n) {
+    enum { FOUR = 4 };
+    const int many = step == 1 ? THREE : FOUR;
     const int64_t sx = t->sx, sy = t->sy, height = t->height, m = t->m, top = t->top;
     int64_t i = 0;
-    for (; i + THREE <= m; i += THREE)
-        F(three_rows)(THREE, whole, f, x + i * sx, sx, i - top, height, lanes, y + i * sy, sy, n);
+    for (; i + many <= m; i += many)
+        F(three_rows)
+    (many, step, whole, f, x + i * step * sx, sx, i * step - top, height, lanes, y + i * sy, sy, n);
     for (; i + 2 <= m; i += 2)
-        F(three_rows)(2, whole, f, x + i * sx, sx, i - top, height, lanes, y + i * sy, sy, n);
-    if (i < m)
-        F(three_rows)(1, whole, f, x + i * sx, sx, i - top, height, lanes, y + i * sy, sy, n);
+        F(three_rows)
+    (2, step, whole, f, x + i * step * sx, sx, i * step - top, height, lanes, y + i * sy, sy, n);
+    if (i < m) F(three_rows)
+    (1, step, whole, f, x + i * step * sx, sx, i * step - top, height, lanes, y + i * sy, sy, n);
 }
 
-static void F(three)(const lm_three *t) {
+static INLINE void F(three_by)(const int step, const lm_three *t) {
     const T *x = (const T *)t->x - t->top * t->sx, *factors = t->factors;
     VEC f[10] = {{0}};
     UNROLL for (int k = 0; k < 9; k++) f[k] += factors[k];
     if (t->bias) f[9] += *(const T *)t->bias;
     for (int64_t j = 0; j < t->n; j += LANES) {
         const int n = (int)(t->n - j < LANES ? t->n - j : LANES);
-        F(lanes) lanes[3];
+        const int64_t at = j * step - t->left;
+        F(lanes) lanes[4];
         bool whole = true;
-        for (int k = 0; k < 3; k++) {
-            const int64_t first = j + k - t->left, after = t->width - first;
+        for (int k = 0; k < (step == 1 ? 3 : 4); k++) {
+            const int64_t first = at + F(three_at)[step - 1][k], after = t->width - first;
             const int lo = (int)(first >= 0 ? 0 : first < -LANES ? LANES : -first);
             const int hi = (int)(after <= 0 ? 0 : after < LANES ? after : LANES);
             lanes[k] = F(lanes_of)(lo, hi);
             whole = whole && lo == 0 && hi == LANES;
         }
         if (whole) {
-            F(three_columns)(true, t, f, x + j - t->left, lanes, (T *)t->y + j, n);
+            F(three_columns)(step, true, t, f, x + at, lanes, (T *)t->y + j, n);
         } else {
-            F(three_columns)(false, t, f, x + j - t->left, lanes, (T *)t->y + j, n);
+            F(three_columns)(step, false, t, f, x + at, lanes, (T *)t->y + j, n);
         }
+    }
+}
+
+static void F(three)(const lm_three *t) {
+    if (t->step == 1) {
+        F(three_by)(1, t);
+    } else {
+        F(three_by)(2, t);
     }
 }
 
