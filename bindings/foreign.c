@@ -121,7 +121,6 @@ static const struct {
     {"subtract", WRITE "x - y"},
     {"swapaxes", WRITE "x:transpose(d1, d2)"},
     {"swapdims", WRITE "x:transpose(d1, d2)"},
-    {"take_along_dim", WRITE "x:gather(dim, index)" FROM_ONE},
     {"tan", WRITE "x:sin() / x:cos()"},
     {"to_dlpack", WRITE "x:dlpack()"},
     {"tolist", WRITE "x:totable()"},

@@ -52,6 +52,7 @@ static const luma_tensor *mate_of(call *c, int arg, int64_t *size) {
         return x;
     }
     if (c->op == LM_OP_take) *size = luma_numel(x);
+    if (c->op == LM_OP_take_along_dim) return x;
     for (int p = 1; p < c->nparams && n > 0; p++) {
         if (c->params[p].type != LM_TYPE_DIM) continue;
         int64_t d = c->args[p].i < 0 ? c->args[p].i + n : c->args[p].i;
@@ -464,6 +465,7 @@ static int run_inplace(call *c) {
     luma_tensor *self = lm_arg_tensor(k, 1, 1);
     luma_status status;
     int tried = 1;
+    make_room(c);
     k->c->S->lifted = true;
     do {
         check_live(c);

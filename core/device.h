@@ -74,7 +74,10 @@ typedef struct {
 typedef enum {
     LM_INDEX_READ,  /* plain = indexed */
     LM_INDEX_WRITE, /* indexed = plain */
-    LM_INDEX_ADD    /* indexed += plain; wraps integers, not for bool and 8- or 16-bit floats */
+    LM_INDEX_ADD,   /* indexed += plain; wraps integers, not for bool and 8- or 16-bit floats */
+    LM_INDEX_MUL,   /* indexed *= plain; likewise */
+    LM_INDEX_MAX,   /* the greater of indexed and plain, NaN first; not for 8- or 16-bit floats */
+    LM_INDEX_MIN    /* the lesser; likewise */
 } lm_index_kind;
 /* A value v of index, index_base <= v < index_base + size, moves the place in `indexed` by
 ** (v - index_base) / divisor % modulus * step elements. */

@@ -136,6 +136,33 @@ LUMA_VIEW(scatter, int64_t dim, const luma_tensor *index, const luma_tensor *src
 LUMA_VIEW(scatter_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
 LUMA_VIEW(index_add, int64_t dim, const luma_tensor *index, const luma_tensor *src);
 LUMA_VIEW(index_copy, int64_t dim, const luma_tensor *index, const luma_tensor *src);
+/* A number or 0-d tensor in all slices at the positions. */
+LUMA_VIEW(index_fill, int64_t dim, const luma_tensor *index, const luma_tensor *value);
+/* scatter_reduce: as scatter, index_reduce: as index_copy, but all that goes to one place is joined, in
+** source order, with what was there (include_self) or without. mean: the sum divided by the number of
+** terms, rounded down of integers. bool only has AMAX and AMIN; 8- and 16-bit floats are joined in
+** float32 and rounded once. */
+typedef enum luma_combine {
+    LUMA_COMBINE_SUM,
+    LUMA_COMBINE_PROD,
+    LUMA_COMBINE_MEAN,
+    LUMA_COMBINE_AMAX,
+    LUMA_COMBINE_AMIN
+} luma_combine;
+LUMA_VIEW(scatter_reduce, int64_t dim, const luma_tensor *index, const luma_tensor *src,
+          luma_combine combine, bool include_self);
+LUMA_VIEW(index_reduce, int64_t dim, const luma_tensor *index, const luma_tensor *src,
+          luma_combine combine, bool include_self);
+/* For every element of index the one of x at that position along dim; both broadcast along the other
+** dims. Without a dim elements at flat positions, as a list. */
+LUMA_VIEW(take_along_dim, const luma_tensor *index, bool has_dim, int64_t dim);
+/* x where the mask, which broadcasts to x, does not hold; else the elements of source, in order. */
+LUMA_VIEW(masked_scatter, const luma_tensor *mask, const luma_tensor *source);
+/* x with values at the places of n index tensors, one for each of its first dims; a mask stands for as
+** many as it has dims. accumulate: added, in order; else the last of duplicates wins. As luma_index_put,
+** but *out is a new tensor, or one to write into, which may be x. */
+LUMA_VIEW(index_put_list, int n, const luma_tensor *index, const luma_tensor *values,
+          bool accumulate);
 /* index of any shape, weight (rows, n): row by row (the shape of index, n), in this order as PyTorch's
 ** functional form. */
 LUMA_API luma_status luma_embedding(luma_state *S, luma_tensor *out, const luma_tensor *index,

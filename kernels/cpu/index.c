@@ -1,5 +1,5 @@
 /* index.c -- indexing on the CPU: index values are checked, turned into places block by block, and
-** the level's kernels move or add the rows. Layer: kernels/cpu. */
+** the level's kernels move or join the rows. Layer: kernels/cpu. */
 #include "index.h"
 
 #include <string.h>
@@ -93,7 +93,7 @@ static lm_index_fn *choose(const job *j, lm_index_row *row) {
     const lm_index_kernels *k = lm_level_now()->index;
     const axis *a = &j->axes[j->n - 1];
     *row = (lm_index_row){.length = a->n, .plain = a->plain, .indexed = a->indexed};
-    if (j->w->kind == LM_INDEX_ADD) return k->add[j->w->plain.dtype];
+    if (j->w->kind >= LM_INDEX_ADD) return k->join[j->w->kind - LM_INDEX_ADD][j->w->plain.dtype];
     bool read = j->w->kind == LM_INDEX_READ;
     int64_t bytes = a->n * j->size;
     bool dense = a->n == 1 || (a->plain == j->size && a->indexed == j->size);

@@ -30,7 +30,8 @@ typedef void lm_index_fn(int64_t n, const int64_t *at, char *plain, int64_t step
 typedef struct {
     lm_index_fn *read[LM_INDEX_SIZES], *write[LM_INDEX_SIZES]; /* elements of 1 << k bytes */
     lm_index_fn *read_block, *write_block; /* rows of row->length bytes side by side */
-    lm_index_fn *add[LUMA_NDTYPES];        /* integers but bool, float32, float64 */
+    /* ADD, MUL, MAX, MIN of integers, float32, float64; bool has the last two */
+    lm_index_fn *join[4][LUMA_NDTYPES];
     /* whether base <= v[i] < base + size for all */
     bool (*valid)(int64_t n, const int64_t *v, int64_t base, int64_t size);
     /* at[i] += (v[i] - base) * step */

@@ -34,7 +34,7 @@
 #define LM_COMPUTED_bf16 f32
 #define LM_COMPUTED_f32 f32
 #define LM_COMPUTED_f64 f64
-/* Whether index_add has sums of a stored dtype, 4 or 8 where atomic sums of that size are its. */
+/* Whether index_sum joins elements of a stored dtype, 4 or 8 where atomic sums of that size are its too. */
 #define LM_SUMS_b8 0
 #define LM_SUMS_u8 1
 #define LM_SUMS_i8 1
@@ -308,9 +308,11 @@ typedef struct {
     int64_t rest_plain[LM_WALK_DIMS], rest_indexed[LM_WALK_DIMS];
     void *keys, *at;            /* of sorted writers: the place and the number */
     int32_t wide_keys, wide_at; /* of 8 bytes, else of 4 */
-    int32_t inner, unused;      /* rest runs faster than writers */
+    int32_t inner;              /* rest runs faster than writers */
+    int32_t join;               /* below */
     uint64_t nplaces;           /* the place of writers with a wrong index */
 } lm_args_index_add;
+enum { LM_JOIN_ADD, LM_JOIN_MUL, LM_JOIN_MAX, LM_JOIN_MIN }; /* as from LM_INDEX_ADD on */
 
 /* The place of each value of a row, (rows, m), among the sorted ones, (rows, n). */
 typedef struct {

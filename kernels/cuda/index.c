@@ -1,6 +1,6 @@
 /* index.c -- indexing on CUDA. The walk is merged, then one kernel moves its elements; what is
 ** written twice is sorted out before: the last writer of each place is found through a table, sums
-** of floats run over writers sorted by place. Layer: kernels/cuda. */
+** of floats and other joins run over writers sorted by place. Layer: kernels/cuda. */
 #include <string.h>
 
 #include "passes.h"
@@ -284,12 +284,19 @@ static luma_status add_atomically(const job *j) {
 static luma_status add_sorted(const job *j, const lm_args_index_add *a) {
     lm_shape shape = lm_cuda_shape(j->c, a->index.walk.n * a->rest.n, 1, 256);
     switch (j->w->plain.dtype) {
+    case LUMA_BOOL:
     case LUMA_UINT8:
         return LM_LAUNCH(j->S, j->c, index_sum_u8, shape, a);
     case LUMA_INT8:
         return LM_LAUNCH(j->S, j->c, index_sum_i8, shape, a);
     case LUMA_INT16:
         return LM_LAUNCH(j->S, j->c, index_sum_i16, shape, a);
+    case LUMA_INT32:
+        return LM_LAUNCH(j->S, j->c, index_sum_i32, shape, a);
+    case LUMA_UINT32:
+        return LM_LAUNCH(j->S, j->c, index_sum_u32, shape, a);
+    case LUMA_INT64:
+        return LM_LAUNCH(j->S, j->c, index_sum_i64, shape, a);
     case LUMA_FLOAT32:
         return LM_LAUNCH(j->S, j->c, index_sum_f32, shape, a);
     default:
@@ -310,6 +317,7 @@ static lm_args_index_add add_arguments(const job *j) {
     }
     lm_walk_set(&a.rest, n, shape, 2, (const int64_t *const[]){a.rest_plain, a.rest_indexed});
     a.inner = j->n > 0 && !j->axes[j->n - 1].moves;
+    a.join = (int32_t)(j->w->kind - LM_INDEX_ADD);
     return a;
 }
 
@@ -333,7 +341,8 @@ static luma_status add_in_order(job *j, lm_args_radix *r, lm_radix_kind kind, in
 
 static luma_status add_all(job *j) {
     luma_dtype dtype = j->w->plain.dtype;
-    if (!lm_dtype_is_float(dtype) && j->size >= 4) return add_atomically(j);
+    if (j->w->kind == LM_INDEX_ADD && !lm_dtype_is_float(dtype) && j->size >= 4)
+        return add_atomically(j);
     int bits = 64 - __builtin_clzll((uint64_t)j->places | 1);
     lm_radix_kind kind = lm_radix_kind_of(j->c, bits, j->writers);
     lm_args_radix r = {.n = j->writers, .rows = 1};

@@ -1,25 +1,25 @@
-/* index.c -- rows to and from places that positions decide: copied as bytes, added by type; built
+/* index.c -- rows to and from places that positions decide: copied as bytes, joined by type; built
 ** once per level. Layer: kernels/cpu/level. */
 #include <string.h>
 
 #include "cpu/level.h"
 
 #define LM_T u8
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T i8
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T i16
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T i32
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T u32
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T i64
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T f32
-#include "index_add.h"
+#include "index_join.h"
 #define LM_T f64
-#include "index_add.h"
+#include "index_join.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -115,7 +115,8 @@ static int64_t find(int64_t n, const uint8_t *x, int64_t *at) {
 
 #define READ_NAME(size) read_##size,
 #define WRITE_NAME(size) write_##size,
-#define ADD_ENTRY(_, token, ENUM, ...) [LUMA_##ENUM] = lm_index_add_##token,
+#define JOIN_ENTRY(how, token, ENUM, ...) [LUMA_##ENUM] = lm_index_##how##_##token,
+#define JOINS(how) LM_INTS(JOIN_ENTRY, how) LM_WIDE_FLOATS(JOIN_ENTRY, how)
 
 extern const lm_index_kernels LM_TABLE(index);
 const lm_index_kernels LM_TABLE(index) = {
@@ -123,7 +124,10 @@ const lm_index_kernels LM_TABLE(index) = {
     .write = {SIZES(WRITE_NAME)},
     .read_block = read_block,
     .write_block = write_block,
-    .add = {LM_INTS(ADD_ENTRY, _) LM_WIDE_FLOATS(ADD_ENTRY, _)},
+    .join = {{JOINS(add)},
+             {JOINS(mul)},
+             {[LUMA_BOOL] = lm_index_max_u8, JOINS(max)},
+             {[LUMA_BOOL] = lm_index_min_u8, JOINS(min)}},
     .valid = valid,
     .place = place,
     .count = count,

@@ -1,4 +1,5 @@
-/* index_add.cu -- sums into places that index tensors decide, each in the order of its terms. */
+/* index_add.cu -- sums, products and extremes at places that index tensors decide, each in the order of
+** its terms. */
 #include "cuda/places.h"
 
 #if LM_OF(LM_SUMS_, LM_D) > 1
@@ -17,9 +18,18 @@ LM_TYPED(index_add) {
     }
 }
 
-#elif LM_OF(LM_SUMS_, LM_D) == 1
+#endif
+
+#if LM_OF(LM_SUMS_, LM_D) > 0
 #define LM_T LM_DT
 #include "words.h"
+
+LM_FN LM_C join(int how, LM_C a, LM_C b) {
+    return how == LM_JOIN_ADD   ? ADD(a, b)
+           : how == LM_JOIN_MUL ? MUL(a, b)
+           : how == LM_JOIN_MAX ? MAX(a, b)
+                                : MIN(a, b);
+}
 
 #define AHEAD 4  /* terms that are on their way at a time */
 #define ALONE 16 /* terms that a thread adds before its warp helps */
@@ -74,7 +84,7 @@ LM_TYPED(index_sum) {
                 mine[k] = term_of(&a, j + k, place, plain, &v[k]);
             LM_UNROLL
             for (int k = 0; k < AHEAD; k++) {
-                if (mine[k]) sum = ADD(sum, v[k]);
+                if (mine[k]) sum = join(a.join, sum, v[k]);
             }
             more = mine[AHEAD - 1];
         }
@@ -89,7 +99,7 @@ LM_TYPED(index_sum) {
                 int mine = term_of(&a, from, its, start, &v);
                 count = __popc(__ballot_sync(LM_ALL_LANES, mine));
                 for (int k = 0; k < count; k++)
-                    both = ADD(both, (LM_C)__shfl_sync(LM_ALL_LANES, v, k));
+                    both = join(a.join, both, (LM_C)__shfl_sync(LM_ALL_LANES, v, k));
             }
             if (lane == one) sum = both;
         }
