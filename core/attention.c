@@ -234,6 +234,15 @@ static luma_status cast_operand(lm_scope *s, luma_tensor *out, const luma_tensor
     return LUMA_OK;
 }
 
+/* One query of each head: those that share keys are rows of one matrix. */
+static void join_groups(lm_attention *a) {
+    luma_tensor *x[] = {&a->q, &a->out, &a->mask};
+    int n = a->q.layout.ndim;
+    for (int i = 0; i < 3; i++)
+        if (x[i]->storage) x[i]->layout = lm_layout_transpose(&x[i]->layout, n - 3, n - 2);
+    a->k.layout.shape[n - 3] = a->v.layout.shape[n - 3] = 1;
+}
+
 static luma_status fill_result(lm_scope *s, luma_tensor *out, plan *p, lm_attention *a) {
     luma_state *S = s->S;
     lm_device *d = lm_device_of(out);
@@ -250,6 +259,7 @@ static luma_status fill_result(lm_scope *s, luma_tensor *out, plan *p, lm_attent
     }
     a->out = *out;
     if (a->out.layout.ndim < p->ndim) split_dim(&a->out.layout, p->groups, false);
+    if (p->groups > 1 && p->l == 1 && !a->causal) join_groups(a);
     int64_t head = lm_max(p->e, p->ev), size = (int64_t)lm_dtype_size(wide);
     if (d->ops->attention && head <= d->ops->attention_head / size)
         return d->ops->attention(S, d, a);

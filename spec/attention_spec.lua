@@ -159,6 +159,23 @@ describe("scaled_dot_product_attention", function()
     assert.same({1, 1, 1, 2, 4, 5, 3}, seven.shape)
   end)
 
+  it("reads keys once for few queries", function()
+    for l = 1, 9 do
+      for _, dtype in ipairs {"float32", check.floats[l % 5 + 1]} do
+        local q, k, v = draw({2, 4, l, 19}, dtype), draw({2, 2, 261, 19}, dtype), draw({2, 2, 261, 33}, dtype)
+        local mask = draw({2, 1, l, 261}):gt(-1)
+        check_attention(q, k, v, {gqa = true}, l .. " queries")
+        check_attention(q, views.transposed(k), views.stepped(v), {gqa = true, mask = mask},
+          l .. " queries, masked")
+        check_attention(q, k, v, {gqa = true, causal = true}, l .. " queries, causal")
+      end
+    end
+    local q, k, v = draw {1, 6, 1, 16}, draw {1, 2, 40, 16}, draw {1, 2, 40, 16}
+    check_attention(q, k, v, {gqa = true, mask = draw {1, 6, 1, 40}}, "one query of each head")
+    check_attention(q, k, v, {gqa = true, mask = draw {1, 1, 1, 40}}, "one query of each head, one mask")
+    assert.is_true(attend(q, k, v, {enable_gqa = true}) == attend(q, k, v, nil, {enable_gqa = true}))
+  end)
+
   it("keeps large scores apart", function()
     local q, k, v = draw({1, 1, 40, 8}, "float32", 60), draw({1, 1, 300, 8}, "float32", 60), draw {1, 1,
       300, 4}
@@ -200,6 +217,8 @@ describe("scaled_dot_product_attention", function()
     check_attention(q, k, v, {gqa = true, causal = true}, "wide heads")
     local mask = draw({9, 11}):gt(-1)
     check_attention(q, k, v, {gqa = true, mask = mask}, "wide heads, bool mask")
+    check_attention(q:narrow(3, 2, 1), k, v, {gqa = true, mask = mask:narrow(1, 2, 1)},
+      "wide heads, one query")
     check_attention(q:to "float16", k:to "float16", v:to "float16", {gqa = true, mask = draw {2, 1, 9, 11}},
       "wide heads, float mask")
   end)

@@ -67,6 +67,22 @@ local special = {
   col2im = function() return {float(4, 3):to("float16"), {2, 4}, {2, 2}} end,
   fold = function() return {float(3, 4):t(), {2, 4}, {2, 2}} end,
   topk = function() return {float(3, 4), 2} end,
+  layer_norm = function()
+    return {float(4, 3):t(), 4, luma.ones(4, {dtype = "float16"}), luma.ones(4, 2):select(2, 1)}
+  end,
+  rms_norm = function() return {float(3, 4):to("int32"), {3, 4}, luma.ones(3, 4)} end,
+  batch_norm = function()
+    return {float(3, 4):to("float16"), luma.zeros(4), luma.ones(4), luma.ones(4, {dtype = "float16"}),
+      luma.ones(4), {training = true, momentum = 0}}
+  end,
+  instance_norm = function() return {float(1, 3, 4), luma.zeros(3), luma.ones(3), {momentum = 0}} end,
+  scaled_dot_product_attention = function()
+    local half = {dtype = "float16"}
+    return {float(2, 2, 3), luma.ones(1, 2, 3, half), luma.ones(1, 2, 3), luma.ones(2, 2, half),
+      {enable_gqa = true, is_causal = true}}
+  end,
+  rope = function() return {float(3, 4), luma.ones(3, 2, {dtype = "float16"}), luma.ones(2, 3):t()} end,
+  dropout = function() return {luma.zeros(3, 4), 0.5} end,
   clamp = function() return {float(3, 4), 2, 5} end,
   quantize_blocks = function() return {rows():to("float64")} end,
   dequantize_blocks = function() return {luma.quantize_blocks(rows()):flip(1)} end,

@@ -1,7 +1,8 @@
 /* attention.c -- the attention slot: one task is a tile of queries that meets the keys block by
 ** block with a running softmax (Milakov and Gimelshein, Online normalizer calculation for softmax,
-** 2018; Dao et al., FlashAttention, 2022). Scores lie transposed, keys down and queries across:
-** the product's loops then read keys and values as they lie. Layer: kernels/cpu. */
+** 2018; Dao et al., FlashAttention, 2022). Scores lie transposed, keys down and queries across: the
+** product's loops then read keys and values as they lie. Few queries are rows, for the loops that
+** read many rows once. Layer: kernels/cpu. */
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 #define BLOCK 16384   /* elements of a block of keys or of values */
 #define MOST_KEYS 256 /* keys of a block */
 #define LEAST_KEYS 16
+#define FEW 8     /* queries that are rows */
+#define STREAMS 4 /* keys or values that the loops for few rows read side by side */
 #define MOST_HEAD (INT32_MAX / 8)
 #define TASK_FLOPS 1000000 /* what a thread is woken for */
 
@@ -39,6 +42,7 @@ typedef struct {
     int64_t tiles, block; /* of a batch; keys of a block */
     char *slots;          /* of each thread: */
     int64_t slot_bytes, scores_at, sums_at, load_at, mask_at;
+    bool few; /* all queries are one tile of rows */
     int nslots;
     unsigned char taken[LM_POOL_MOST]; /* atomic */
     bool stopped;                      /* by the interrupt flag; atomic */
@@ -49,7 +53,7 @@ typedef struct {
     char *queries, *scores, *sums, *load, *mask;
     int64_t first, width;
     _Alignas(64) char greatest[LM_ATTENTION_BYTES], factor[LM_ATTENTION_BYTES];
-    double sum[LM_ATTENTION_BYTES / 4];
+    double sum[LM_ATTENTION_BYTES / 4], factors[FEW]; /* factors: of few queries */
 } state;
 
 static bool stop(job *j) {
@@ -124,7 +128,7 @@ static void hide_masked(const job *j, const state *t, const char *mask, int64_t 
             lm_block_gather(m->dtype, j->dtype, 1, 0, t->width, m->row, x + i * m->column,
                             to + i * LM_ATTENTION_BYTES);
     }
-    lm_level_now()->attention->hide[j->dtype](keys, t->scores, to, adds);
+    lm_level_now()->attention->hide[j->dtype](keys * j->tile, t->scores, to, adds);
 }
 
 /* ---- tiles ---- */
@@ -183,6 +187,119 @@ static void finish(const job *j, state *t, char *out) {
     }
 }
 
+/* ---- few queries: rows of scores and of sums ---- */
+
+/* The loops that read rows of this side as they lie; NULL: it is read into the sums' type first. */
+static const lm_gemm_few *loops_for(const job *j, const side *s) {
+    const lm_gemm_kernels *kernels = lm_level_now()->gemm;
+    if (s->column != s->size) return NULL;
+    if (s->dtype == j->dtype) return &j->g->few;
+    if (s->dtype == LUMA_BFLOAT16) return &kernels->bf16;
+    return s->dtype == LUMA_FLOAT16 && kernels->f16.dots ? &kernels->f16 : NULL;
+}
+
+/* Rows of a block, and the loops for them. */
+static const lm_gemm_few *load_few(const job *j, const side *s, const char *data, int64_t first,
+                                   int64_t rows, int64_t columns, char *buffer, matrix *m) {
+    const lm_gemm_few *loops = loops_for(j, s);
+    const char *x = data + first * s->row;
+    *m = (matrix){x, s->row, s->size}; /* here in bytes */
+    if (loops) return loops;
+    lm_block_gather(s->dtype, j->dtype, rows, s->row, columns, s->column, x, buffer);
+    *m = (matrix){buffer, columns * j->size, j->size};
+    return &j->g->few;
+}
+
+static void score_few(const job *j, state *t, const char *k, int64_t block, int64_t keys) {
+    matrix m;
+    const lm_gemm_few *loops = load_few(j, &j->k, k, block, keys, j->e, t->load, &m);
+    int64_t quarter = keys / STREAMS;
+    memset(t->scores, 0, (size_t)(t->width * keys * j->size));
+    for (int64_t r = 0; r < keys; r++) {
+        if (r == quarter) r = STREAMS * quarter; /* the rest one by one */
+        if (r == keys) break;
+        loops->dots((int)t->width, r < quarter ? STREAMS : 1, j->e, t->queries, j->e,
+                    m.data + r * m.row, quarter * m.row / m.column, t->scores + r * j->size, keys,
+                    quarter);
+    }
+}
+
+/* Scores of one value of k for all queries, as the loops take them. */
+static void set_factors(const job *j, const state *t, int64_t r, int streams, int64_t apart,
+                        int64_t keys, void *factors) {
+    for (int64_t i = 0; i < t->width; i++) {
+        for (int q = 0; q < streams; q++) {
+            int64_t from = i * keys + r + q * apart, to = i * STREAMS + q;
+            if (j->dtype == LUMA_FLOAT64)
+                ((double *)factors)[to] = ((const double *)(const void *)t->scores)[from];
+            else
+                ((float *)factors)[to] = ((const float *)(const void *)t->scores)[from];
+        }
+    }
+}
+
+static void add_few(const job *j, state *t, const char *v, int64_t block, int64_t keys) {
+    _Alignas(64) double factors[FEW * STREAMS];
+    matrix m;
+    const lm_gemm_few *loops = load_few(j, &j->v, v, block, keys, j->ev, t->load, &m);
+    int64_t quarter = keys / STREAMS;
+    for (int64_t r = 0; r < keys; r++) {
+        if (r == quarter) r = STREAMS * quarter;
+        if (r == keys) break;
+        int streams = r < quarter ? STREAMS : 1;
+        set_factors(j, t, r, streams, quarter, keys, factors);
+        loops->sweep((int)t->width, streams, j->ev, m.data + r * m.row, quarter * m.row / m.column,
+                     factors, t->sums, j->ev);
+    }
+}
+
+static void hide_few(const job *j, state *t, const char *mask, int64_t block, int64_t keys) {
+    const side *m = &j->mask;
+    if (j->masked) {
+        lm_block_gather(m->dtype, j->dtype, t->width, m->row, keys, m->column,
+                        mask + block * m->column, t->mask);
+        lm_level_now()->attention->hide[j->dtype](t->width * keys, t->scores, t->mask,
+                                                  m->dtype != LUMA_BOOL);
+    }
+    for (int64_t i = 0; j->causal && i < t->width; i++) {
+        for (int64_t k = lm_max(0, i + 1 - block); k < keys; k++) {
+            if (j->dtype == LUMA_FLOAT64)
+                ((double *)(void *)t->scores)[i * keys + k] = -HUGE_VAL;
+            else
+                ((float *)(void *)t->scores)[i * keys + k] = -HUGE_VALF;
+        }
+    }
+}
+
+static void meet_few(const job *j, state *t, const char *k, const char *v, const char *mask,
+                     int64_t block, int64_t keys) {
+    const lm_level *level = lm_level_now();
+    score_few(j, t, k, block, keys);
+    hide_few(j, t, mask, block, keys);
+    level->attention->soften_rows[j->dtype](t->width, keys, t->scores, t->greatest, t->sum,
+                                            t->factors);
+    if (block > 0)
+        level->scan->scale[0][j->dtype](t->width, j->ev, t->sums, j->ev * j->size, t->factors);
+    add_few(j, t, v, block, keys);
+}
+
+static void finish_few(const job *j, state *t, char *out) {
+    const side *o = &j->out;
+    for (int64_t i = 0; i < t->width; i++)
+        t->factors[i] = 1 / t->sum[i];
+    lm_level_now()->scan->scale[0][j->dtype](t->width, j->ev, t->sums, j->ev * j->size, t->factors);
+    lm_block_scatter(j->dtype, o->dtype, t->width, o->row, j->ev, o->column, t->sums, out);
+}
+
+/* Queries times scale, as they lie. */
+static void load_few_queries(const job *j, state *t, const char *q) {
+    double scale[FEW];
+    for (int64_t i = 0; i < FEW; i++)
+        scale[i] = j->scale;
+    lm_block_gather(j->q.dtype, j->dtype, t->width, j->q.row, j->e, j->q.column, q, t->queries);
+    lm_level_now()->scan->scale[0][j->dtype](t->width, j->e, t->queries, j->e * j->size, scale);
+}
+
 /* Where a batch begins in a side. */
 static char *batch_of(const job *j, const side *s, int64_t batch) {
     int64_t at = 0;
@@ -204,12 +321,12 @@ static void run_tile(job *j, char *slot, int64_t i) {
     const char *mask = j->masked ? batch_of(j, &j->mask, batch) : NULL;
     t.first = i % j->tiles * j->tile;
     t.width = lm_min(j->tile, j->queries - t.first);
-    load_queries(j, &t, batch_of(j, &j->q, batch));
+    (j->few ? load_few_queries : load_queries)(j, &t, batch_of(j, &j->q, batch));
     start(j, &t);
     if (j->causal) keys = lm_min(keys, t.first + t.width);
     for (int64_t block = 0; block < keys && !stop(j); block += j->block)
-        meet_keys(j, &t, k, v, mask, block, lm_min(j->block, keys - block));
-    if (!stop(j)) finish(j, &t, batch_of(j, &j->out, batch));
+        (j->few ? meet_few : meet_keys)(j, &t, k, v, mask, block, lm_min(j->block, keys - block));
+    if (!stop(j)) (j->few ? finish_few : finish)(j, &t, batch_of(j, &j->out, batch));
 }
 
 static void run_tiles(void *ctx, int64_t lo, int64_t hi) {
@@ -253,6 +370,7 @@ static void plan(job *j, const lm_attention *a) {
     j->ev = v[1];
     j->tile = LM_ATTENTION_BYTES / j->size;
     j->tiles = lm_ceil_div(j->queries, j->tile);
+    j->few = j->queries <= FEW;
     int64_t wide = lm_max(lm_max(j->e, j->ev), 1);
     j->block = lm_min(lm_clamp(BLOCK / wide, LEAST_KEYS, MOST_KEYS), j->keys);
     j->scores_at = j->e * LM_ATTENTION_BYTES;

@@ -240,10 +240,13 @@ typedef struct {
     ** what sums of before are to be multiplied by */
     void (*soften[LUMA_NDTYPES])(int64_t keys, void *scores, void *greatest, double *sum,
                                  void *factor);
+    /* the same of m queries, whose scores of n keys are rows without gaps */
+    void (*soften_rows[LUMA_NDTYPES])(int64_t m, int64_t n, void *scores, void *greatest,
+                                      double *sum, double *factor);
     void (*rescale[LUMA_NDTYPES])(int64_t rows, void *sums, const void *factor);
     lm_rotate_fn *rotate[2][LUMA_NDTYPES]; /* [1]: pairs */
-    /* adds: mask is added; else scores are -inf where it is 0 */
-    void (*hide[LUMA_NDTYPES])(int64_t keys, void *scores, const void *mask, bool adds);
+    /* of n scores; adds: mask is added; else scores are -inf where it is 0 */
+    void (*hide[LUMA_NDTYPES])(int64_t n, void *scores, const void *mask, bool adds);
 } lm_attention_kernels;
 
 /* cpu/level/quant.c, by format. n counts blocks. */

@@ -140,6 +140,20 @@ local function check_others()
         note("scans", "cumsum of " .. from, not EPS[from], luma.cumsum, y, 2)
         note("scans", "softmax of " .. from, false, luma.softmax, y, 2)
         note("scans", "log_softmax of " .. from, false, luma.log_softmax, y, 1)
+        local n, table_of = y.shape[2], luma.ones(y.shape[1], y.shape[2] // 2, {device = "cpu"})
+        note("normalisation", "layer_norm of " .. from, false, luma.layer_norm, y, n)
+        note("normalisation", "rms_norm of columns of " .. from, false, function(v)
+            return v:t():rms_norm(v.shape[1])
+        end, y)
+        note("normalisation", "group_norm of " .. from, false, luma.group_norm, y, 1)
+        if EPS[from] then
+            note("attention", "attention of " .. from, false, function(v)
+                return luma.scaled_dot_product_attention(v, v, v, {is_causal = true})
+            end, y)
+            note("attention", "rope of " .. from, false, function(v, c)
+                return v:narrow(2, 1, 2 * c.shape[2]):rope(c * 0.6, c * 0.8)
+            end, y, table_of)
+        end
         note("products", "matmul of " .. from, not EPS[from], function(v) return v:matmul(v:t()) end, y)
     end
     for _, dtype in ipairs{"float32", "float64", "float16"} do
@@ -219,6 +233,8 @@ local function moves()
         {"argmax, last dim", function() return m:argmax(2) end, 4 * N, "m.argmax(1)"},
         {"var, last dim", function() return m:var(2) end, 4 * N, "m.var(1)"},
         {"softmax, last dim", function() return m:softmax(2) end, 8 * N, "m.softmax(1)"},
+        {"layer_norm, last dim", function() return m:layer_norm(m.shape[2]) end, 8 * N,
+            "torch.nn.functional.layer_norm(m, m.shape[1:])"},
         {"cumsum, last dim", function() return m:cumsum(2) end, 8 * N, "m.cumsum(1)"},
         {"index_select of rows", function() return m:index_select(1, index) end, 8 * N,
             "m.index_select(0, i)"},

@@ -34,6 +34,32 @@ static void FN(soften)(int64_t keys, void *scores, void *greatest, double *sum, 
         sum[j] = sum[j] * (double)f[j] + (double)part[j];
 }
 
+/* The same for rows of n keys, one for each of m queries. */
+static void FN(soften_rows)(int64_t m, int64_t n, void *scores, void *greatest, double *sum,
+                            double *factor) {
+    TYPE *g = greatest;
+    for (int64_t i = 0; i < m; i++) {
+        TYPE *row = (TYPE *)scores + i * n, lane[16], best = g[i];
+        int64_t k = 0;
+        for (int j = 0; j < 16; j++)
+            lane[j] = best;
+        for (; k + 16 <= n; k += 16) {
+            for (int j = 0; j < 16; j++)
+                lane[j] = lane[j] > row[k + j] ? lane[j] : row[k + j];
+        }
+        for (; k < n; k++)
+            lane[0] = lane[0] > row[k] ? lane[0] : row[k];
+        for (int j = 0; j < 16; j++)
+            best = best > lane[j] ? best : lane[j];
+        TYPE shift = best == -(TYPE)INFINITY ? 0 : best;
+        factor[i] = (double)FN(lm_exp_below)(g[i] - shift);
+        g[i] = best;
+        for (k = 0; k < n; k++)
+            row[k] = FN(lm_exp_below)(row[k] - shift);
+        sum[i] = sum[i] * factor[i] + FN(lm_sum)(row, n);
+    }
+}
+
 static void FN(rescale)(int64_t rows, void *sums, const void *factor) {
     const TYPE *f = factor;
     for (int64_t i = 0; i < rows; i++) {
@@ -43,14 +69,14 @@ static void FN(rescale)(int64_t rows, void *sums, const void *factor) {
     }
 }
 
-static void FN(hide)(int64_t keys, void *scores, const void *mask, bool adds) {
+static void FN(hide)(int64_t n, void *scores, const void *mask, bool adds) {
     const TYPE *m = mask;
     TYPE *restrict s = scores;
     if (adds) {
-        for (int64_t i = 0; i < keys * MOST; i++)
+        for (int64_t i = 0; i < n; i++)
             s[i] += m[i];
     } else {
-        for (int64_t i = 0; i < keys * MOST; i++)
+        for (int64_t i = 0; i < n; i++)
             s[i] = m[i] != 0 ? s[i] : -(TYPE)INFINITY;
     }
 }
