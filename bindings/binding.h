@@ -252,6 +252,7 @@ int lm_map_push(lua_State *L, lm_ctx *c, lm_op op, int nin);
 void lm_push_function(lua_State *L, lua_CFunction f, int nown);
 /* {name, function} pairs into the table at idx (absolute). */
 void lm_register(lua_State *L, int idx, const luaL_Reg *functions);
+void lm_define_open(lua_State *L, int meta);
 void lm_ops_open(lua_State *L, int module, int methods);
 void lm_operators_open(lua_State *L, int meta);
 void lm_index_open(lua_State *L, int meta, int methods);

@@ -225,7 +225,7 @@ static int trace_close(lua_State *L) {
 
 /* Pushes a trace without a program. */
 static trace *new_trace(lua_State *L) {
-    trace *t = lua_newuserdatauv(L, sizeof *t, 0);
+    trace *t = lua_newuserdatauv(L, sizeof *t, 1); /* the memory of its program */
     memset(t, 0, sizeof *t);
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, trace_close);
@@ -271,6 +271,8 @@ static trace *push_new_trace(lm_call *k, int first, int nargs) {
     read_results(k, t, held + 1);
     t->sealed = true;
     lua_settop(L, held);
+    lm_fused_settle(t->p, lua_newuserdatauv(L, lm_fused_size(t->p) + 1, 0));
+    lua_setiuservalue(L, held, 1);
     return t;
 }
 

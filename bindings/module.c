@@ -173,6 +173,7 @@ static int open_module(lua_State *L) {
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
     lm_fused_open(L, meta, methods);
+    lm_define_open(L, meta);
     lm_watch_open(L, meta);
     lm_foreign_open(L, module, meta);
     lm_push_function(L, brief, 0);

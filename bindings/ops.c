@@ -623,6 +623,72 @@ static int op_function(lua_State *L) {
     return call_row(L, c, op, lm_ops[op].name, false);
 }
 
+/* ---- operations of scripts: luma.define ---- */
+
+#define MOST_SIGNATURE 200
+typedef struct {
+    lm_op_info info;
+    int nparams;
+    lm_param params[LM_MAX_PARAMS];
+    char name[32], signature[MOST_SIGNATURE + 1];
+} defined;
+
+/* The arguments are read as those of a row, for the errors alone. */
+static void check_defined(lua_State *L, lm_ctx *ctx, const defined *d) {
+    call c;
+    lm_call_open(&c.k, L, ctx, d->name);
+    c.op = LM_NOPS;
+    c.info = &d->info;
+    c.params = d->params;
+    c.nparams = d->nparams;
+    c.options = c.tensors = c.nouts = 0;
+    memset(c.out, 0, sizeof c.out);
+    memset(c.where, 0, sizeof c.where);
+    memset(c.args, 0, (size_t)c.nparams * sizeof *c.args);
+    read_positional(&c);
+    read_options(&c, false);
+}
+
+static int defined_return(lua_State *L, int status, lua_KContext ctx) {
+    (void)status;
+    (void)ctx;
+    return lua_gettop(L);
+}
+
+static int defined_function(lua_State *L) {
+    lm_ctx *c = lm_enter(L);
+    const defined *d = lua_touserdata(L, LM_UP_OWN2);
+    int n = lua_gettop(L);
+    /* values of a fused function are no tensors yet: what is done to them will check them */
+    if (d->nparams >= 0 && !lm_traced_any(L, c, n)) check_defined(L, c, d);
+    lua_settop(L, n);
+    lua_pushvalue(L, LM_UP_OWN);
+    lua_insert(L, 1);
+    lua_callk(L, n, LUA_MULTRET, 0, defined_return);
+    return defined_return(L, LUA_OK, 0);
+}
+
+/* define(name, forward [, signature]): the function, which checks its arguments and calls forward.
+** The signature is known to be one. */
+static int define(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1), *signature = luaL_optstring(L, 3, NULL);
+    lua_settop(L, 3);
+    defined *d = lua_newuserdatauv(L, sizeof *d, 0);
+    memset(d, 0, sizeof *d);
+    strncpy(d->name, name, sizeof d->name - 1);
+    d->nparams = -1;
+    if (signature) {
+        strncpy(d->signature, signature, MOST_SIGNATURE);
+        d->nparams = lm_signature_parse(d->signature, d->params);
+    }
+    d->info = (lm_op_info){
+        .name = d->name, .row = LM_ROW_OP, .gives = LM_GIVES_VALUE, .signature = d->signature};
+    lua_pushvalue(L, 2);
+    lua_insert(L, -2);
+    lm_push_function(L, defined_function, 2);
+    return 1;
+}
+
 /* ---- the short way for elementwise rows ---- */
 
 /* The arguments of an elementwise row; errors come from the long way. */
@@ -686,6 +752,11 @@ static void add(lua_State *L, int module, int methods, const char *name, int own
         lua_pop(L, 1);
     else
         lua_setfield(L, methods, name);
+}
+
+void lm_define_open(lua_State *L, int meta) {
+    lm_push_function(L, define, 0);
+    lua_setfield(L, meta, "define");
 }
 
 void lm_ops_open(lua_State *L, int module, int methods) {

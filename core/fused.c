@@ -19,6 +19,7 @@ luma_status luma_program_new(luma_state *S, luma_program **out, int ninputs) {
     p->ninputs = p->nvalues = ninputs;
     p->nodes = NULL;
     p->room = 0;
+    p->settled = false;
     p->passes = 0;
     p->failed = LM_NOPS;
     p->work = NULL;
@@ -28,8 +29,10 @@ luma_status luma_program_new(luma_state *S, luma_program **out, int ninputs) {
 
 void luma_program_free(luma_program *p) {
     if (!p) return;
-    free(p->work);
-    free(p->nodes);
+    if (!p->settled) {
+        free(p->work);
+        free(p->nodes);
+    }
     free(p);
 }
 
@@ -331,15 +334,45 @@ static bool mark(lowering *w, int wanted) {
     return any && w->values[wanted].t.number.kind == LUMA_NOT_A_NUMBER;
 }
 
-/* Memory of a run: the values, then the steps. */
+#define SMALL_WORK 32768 /* bytes, which are kept */
+
+/* Of a run: the values, then the steps. */
+static size_t size_of_work(const luma_program *p) {
+    size_t nsteps = (size_t)(p->nvalues - p->ninputs) * STEPS_OF_ROW + 1;
+    return ((size_t)p->nvalues + 1) * sizeof(value) + nsteps * sizeof(lm_fused_step);
+}
+
+static size_t size_of_nodes(const luma_program *p) {
+    return (size_t)(p->nvalues - p->ninputs) * sizeof *p->nodes;
+}
+
+size_t lm_fused_size(const luma_program *p) {
+    size_t work = size_of_work(p);
+    return size_of_nodes(p) + (work <= SMALL_WORK ? work : 0);
+}
+
+void lm_fused_settle(luma_program *p, void *memory) {
+    size_t n = size_of_nodes(p);
+    if (n > 0) memcpy(memory, p->nodes, n);
+    free(p->nodes);
+    free(p->work);
+    p->nodes = memory;
+    p->work = size_of_work(p) <= SMALL_WORK ? (char *)memory + n : NULL;
+    p->settled = true;
+}
+
 static luma_status get_room(lowering *w) {
-    size_t nvalues = (size_t)w->p->nvalues + 1;
-    size_t nsteps = (size_t)(w->p->nvalues - w->p->ninputs) * STEPS_OF_ROW + 1;
-    if (!w->p->work) w->p->work = malloc(nvalues * sizeof *w->values + nsteps * sizeof *w->steps);
+    if (!w->p->work) w->p->work = malloc(size_of_work(w->p));
     if (!w->p->work) return lm_fail(w->S, LUMA_ERR_MEMORY, 0, "not enough memory");
     w->values = w->p->work;
-    w->steps = (lm_fused_step *)(void *)(w->values + nvalues);
+    w->steps = (lm_fused_step *)(void *)(w->values + w->p->nvalues + 1);
     return LUMA_OK;
+}
+
+static void give_room(luma_program *p) {
+    if (size_of_work(p) <= SMALL_WORK) return;
+    free(p->work);
+    p->work = NULL;
 }
 
 static luma_status begin(lowering *w, const luma_tensor *const *inputs, const luma_scalar *numbers,
@@ -569,12 +602,13 @@ static luma_status run_rows(lowering *w, luma_tensor *out, const luma_tensor *co
 luma_status lm_fused_run(luma_state *S, luma_tensor *out, luma_program *p, int wanted,
                          const luma_tensor *const *inputs, const luma_scalar *numbers) {
     lowering w = {.S = S, .p = p};
-    bool done;
+    bool done = false;
     p->failed = LM_NOPS;
-    LM_TRY(begin(&w, inputs, numbers, wanted));
-    LM_TRY(run_at_once(&w, out, inputs, wanted, &done));
-    if (done) return LUMA_OK;
-    return run_rows(&w, out, inputs, wanted);
+    luma_status status = begin(&w, inputs, numbers, wanted);
+    if (status == LUMA_OK) status = run_at_once(&w, out, inputs, wanted, &done);
+    if (status == LUMA_OK && !done) status = run_rows(&w, out, inputs, wanted);
+    give_room(p);
+    return status;
 }
 
 luma_status luma_program_run(luma_state *S, luma_tensor *out, luma_program *p, int wanted,

@@ -21,9 +21,10 @@ struct luma_program {
     int ninputs, nvalues;
     lm_fused_node *nodes;
     int room;       /* in nodes */
+    bool settled;   /* nodes is another's memory, and so is work where it is small */
     int64_t passes; /* runs in one pass; others went row by row */
     lm_op failed;   /* the row that a failed run stopped at; LM_NOPS: none */
-    void *work;     /* of a run */
+    void *work;     /* of a run; NULL: made for each */
 };
 
 /* How many inputs a row has, without its numbers; 0: it is not elementwise. */
@@ -31,6 +32,9 @@ int lm_fused_inputs(lm_op op);
 /* Adds a row; the arguments of luma_program_row. */
 luma_status lm_fused_add(luma_state *S, luma_program *p, lm_op op, bool real, int n, const int *in,
                          int *value);
+/* Moves a program that is complete into lm_fused_size(p) bytes of another's, which outlive it. */
+size_t lm_fused_size(const luma_program *p);
+void lm_fused_settle(luma_program *p, void *memory);
 /* Runs what one value needs. inputs may be numbers, as may be values that have one in `numbers`
 ** (NULL: none). Same dtypes and bits as the rows one after the other. */
 luma_status lm_fused_run(luma_state *S, luma_tensor *out, luma_program *p, int value,

@@ -21,9 +21,10 @@ typedef enum {
 #include "cuda/kernels.def"
 #undef KERNEL
 
-typedef struct lm_staging lm_staging; /* transfer.c */
-typedef struct lm_modules lm_modules; /* module.c: of one device, the process's */
-typedef struct lm_blas lm_blas;       /* blas.c */
+typedef struct lm_staging lm_staging;             /* transfer.c */
+typedef struct lm_modules lm_modules;             /* module.c: of one device, the process's */
+typedef struct lm_blas lm_blas;                   /* blas.c */
+typedef struct lm_fused_kernels lm_fused_kernels; /* fused.c */
 
 /* Launches whose faults are told apart: two halves of so many, of which one is in use while those of
 ** the other are on the way to the host. What a slot call may need is left in a half that is full. */
@@ -70,6 +71,7 @@ typedef struct lm_cuda {
     CUevent events[LM_SPARE_EVENTS]; /* made and not in use (memory.c) */
     int nevents;
     lm_blas *blas;           /* NULL until the first product */
+    lm_fused_kernels *fused; /* NULL until the first one is wanted */
     const lm_curand *curand; /* random.c; NULL until it is first used */
     curandGenerator_t generator;
     int entered;      /* depth of lm_cuda_enter */
@@ -175,6 +177,8 @@ luma_status lm_cuda_synchronize(luma_state *S, lm_device *d);
 luma_status lm_cuda_map(luma_state *S, lm_device *d, lm_map *m);
 /* Is there a kernel for an elementwise row in this dtype? */
 bool lm_cuda_has_row(lm_op op, luma_dtype dtype);
+luma_status lm_cuda_fused(luma_state *S, lm_device *d, struct lm_fused *f, bool *done);
+void lm_cuda_fused_close(lm_cuda *c, bool usable);
 luma_status lm_cuda_copy(luma_state *S, lm_device *d, const luma_tensor *dst,
                          const luma_tensor *src);
 luma_status lm_cuda_fill(luma_state *S, lm_device *d, const luma_tensor *dst, const void *element);

@@ -184,6 +184,7 @@ static void settle_device(lm_device *d) {
     lm_cuda *c = lm_cuda_of(d);
     bool usable = enter_quietly(c);
     lm_blas_close(c, usable);
+    lm_cuda_fused_close(c, usable);
     lm_cuda_random_close(c, usable);
     if (usable) lm_cuda_leave(c);
 }
@@ -318,6 +319,7 @@ const lm_device_ops lm_cuda_ops = {
     .synchronize = lm_cuda_synchronize,
     .supports = supports,
     .map = lm_cuda_map,
+    .fused = lm_cuda_fused,
     .copy = lm_cuda_copy,
     .fill = lm_cuda_fill,
     .random = lm_cuda_random,

@@ -106,8 +106,9 @@ static luma_status read_ptx(luma_state *S, const lm_nvrtc *n, nvrtcProgram progr
     return status;
 }
 
-luma_status lm_nvrtc_compile(luma_state *S, int capability, const char *source, int noptions,
-                             const char *const *options, char **ptx, char **log) {
+static luma_status compile(luma_state *S, int capability, const char *source, int noptions,
+                           const char *const *options, int nheaders, const char *const *texts,
+                           const char *const *called, char **ptx, char **log) {
     const char *why;
     const lm_nvrtc *n = lm_nvrtc_open(&why);
     nvrtcProgram program = NULL;
@@ -121,9 +122,7 @@ luma_status lm_nvrtc_compile(luma_state *S, int capability, const char *source, 
     for (int i = 0; i < noptions; i++)
         all[i + 1] = options[i];
     luma_status status =
-        check(S, n,
-              n->nvrtcCreateProgram(&program, source, "kernel.cu",
-                                    (int)(sizeof names / sizeof names[0]), headers, names),
+        check(S, n, n->nvrtcCreateProgram(&program, source, "kernel.cu", nheaders, texts, called),
               "nvrtcCreateProgram");
     if (status == LUMA_OK) {
         nvrtcResult result = n->nvrtcCompileProgram(program, noptions + 1, all);
@@ -134,4 +133,32 @@ luma_status lm_nvrtc_compile(luma_state *S, int capability, const char *source, 
     }
     free(all);
     return status;
+}
+
+#define OF_C (int)(sizeof names / sizeof names[0])
+
+luma_status lm_nvrtc_compile(luma_state *S, int capability, const char *source, int noptions,
+                             const char *const *options, char **ptx, char **log) {
+    return compile(S, capability, source, noptions, options, OF_C, headers, names, ptx, log);
+}
+
+luma_status lm_nvrtc_compile_own(luma_state *S, int capability, const char *source, char **ptx,
+                                 char **log) {
+    /* host functions of luma's headers are declared, never used: device functions to NVRTC */
+    static const char *const options[] = {
+        "--fmad=false",      "--prec-div=true", "--prec-sqrt=true",
+        "--ftz=false",       "--std=c++17",     "--device-as-default-execution-space",
+        "--disable-warnings"};
+    const char *texts[64], *called[64];
+    int n = 0;
+    for (; n < OF_C; n++) {
+        texts[n] = headers[n];
+        called[n] = names[n];
+    }
+    for (const lm_nvrtc_header *h = lm_nvrtc_headers; h->text && n < 64; h++, n++) {
+        texts[n] = (const char *)h->text;
+        called[n] = h->name;
+    }
+    return compile(S, capability, source, (int)(sizeof options / sizeof options[0]), options, n,
+                   texts, called, ptx, log);
 }

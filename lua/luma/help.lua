@@ -7,6 +7,7 @@ local KINDS = { -- rows of the registry in the order they are listed
     {"make", "construction"}, {"unary", "of one tensor"}, {"unary_p", "with numbers"},
     {"test", "tests"}, {"binary", "of two tensors"}, {"compare", "comparisons"},
     {"ternary", "choice"}, {"reduce", "reductions"}, {"view", "views"}, {"op", "other operations"},
+    {"defined", "of the script's own"},
 }
 
 local FIELDS = {
@@ -76,6 +77,8 @@ local OTHERS = {
         "A function of elementwise operations from their expression, which runs in one pass."},
     {"fuse", "fuse(f [, {name =}])",
         "f, a function of elementwise operations, as one that runs in one pass."},
+    {"define", "define{name =, forward = [, doc =] [, signature =]}",
+        "Makes the function forward an operation: luma.name(...), x:name(...), luma.help(name)."},
     {"profile", "profile(f, ...)",
         "What f(...) runs, as a table that prints itself, and the results of f."},
     {"set_op_callback", "set_op_callback(f)",
@@ -155,7 +158,7 @@ end
 
 -- "x, dim:dim?, {keepdim:bool}" as one writes it in Lua: "x [, dim] [, {keepdim =}]".
 local function signature_text(row)
-    if row.row == "make" then return row.signature end
+    if row.row == "make" or row.signature == "..." then return row.signature end
     local positional, options = row.signature:match("^([^{]*),?%s*{(.*)}$")
     positional = positional or row.signature
     local text = ""
@@ -292,7 +295,7 @@ local function row_text(row)
             forms = forms .. (", in place x:%s_(...)"):format(row.name)
         end
         lines[#lines + 1] = "    method: " .. forms
-        lines[#lines + 1] = "    dtypes: " .. support_text(row)
+        if row.row ~= "defined" then lines[#lines + 1] = "    dtypes: " .. support_text(row) end
     end
     lines[#lines + 1] = example_text(row)
     return table.concat(lines, "\n")
@@ -357,6 +360,12 @@ local function name_of_function(f)
 end
 
 local M = {}
+
+-- A row that has joined the registry, or has changed.
+function M.add(row)
+    if not texts[row.name] then names[#names + 1] = row.name end
+    texts[row.name] = function() return row_text(row) end
+end
 
 -- Every operation whose name or sentence has all the words, one line each.
 function M.search(words)

@@ -48,6 +48,7 @@ luma.plot = setmetatable({}, {
 -- Elementwise functions that run in one pass: of an expression, or of a Lua function.
 function luma.kernel(...) return part("kernel").kernel(...) end
 function luma.fuse(...) return part("kernel").fuse(...) end
+function luma.define(options) return part("define").define(options) end
 function tensor_meta.fused_meta.__tostring(f) return part("kernel").text(tensor_meta.fused_about(f)) end
 tensor_meta.fused_meta.__index = {
     help = function(f) return luma.help(f) end,

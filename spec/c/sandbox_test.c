@@ -198,6 +198,22 @@ static void test_text(void) {
     lua_close(L);
 }
 
+/* ---- definitions ---- */
+
+/* What one state defines, no other has. */
+static void test_definitions(void) {
+    lua_State *L = luma_lua_sandbox(0, NULL), *other = luma_lua_sandbox(0, NULL);
+    const char *defines = "luma.define{name = 'twice', forward = function(x) return x + x end}";
+    CHECK(run(L, defines) && run(L, "assert(luma.twice(luma.ones(1))[1] == 2)"));
+    CHECK(run(other,
+              "assert(luma.twice == nil and not pcall(function() return luma.ones(1).twice end))"));
+    CHECK(run(other, "for _, row in ipairs(luma.ops) do assert(row.name ~= 'twice') end"));
+    CHECK(run(other, defines));
+    lua_close(L);
+    CHECK(run(other, "assert(luma.ones(1):twice()[1] == 2)"));
+    lua_close(other);
+}
+
 /* ---- patterns: as Lua's own ---- */
 
 /* Lua's string library beside the sandbox's, on random patterns and texts. */
@@ -347,6 +363,7 @@ int main(int argc, char **argv) {
             test_shared_memory();
             test_flags();
             test_text();
+            test_definitions();
             test_patterns(argv[1]);
             test_threads();
             cycles();

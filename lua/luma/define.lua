@@ -1,0 +1,97 @@
+-- define.lua -- luma.define: operations of the script's own in the registry. Layer: lua, on
+-- bindings/ops.c, which checks their arguments.
+local luma, part, tensor_meta = ...
+local unknown_option = part("options")
+local methods, define = tensor_meta.methods, tensor_meta.define
+
+local OPTIONS = {name = "string", forward = "function", doc = "string", signature = "string"}
+local TYPES = {}
+for type in ("operand index mask tensors dim newdim dims position int number bool shape list sizes"
+             .. " padding text"):gmatch("%a+") do
+    TYPES[type] = true
+end
+local MOST_PARAMETERS, LONGEST = 12, 200
+local RESERVED = {} -- fields of tensors, and words that no name may be
+for word in ("shape dtype device ndim and break do else elseif end false for function goto if in local"
+             .. " nil not or repeat return then true until while"):gmatch("%a+") do
+    RESERVED[word] = true
+end
+local own = {} -- rows by name, of this state
+
+local function bad(format, ...)
+    error(("bad argument #1 to 'define' (%s)"):format(format:format(...)), 3)
+end
+
+-- An error unless it is of the grammar of core/op.h: "x, y:operand, dim:dim?, {keepdim:bool}".
+local function check_signature(text)
+    if #text > LONGEST then bad("option 'signature': at most %d characters can be", LONGEST) end
+    local plain, options = text:match("^([^{}]*)(.*)$")
+    local inner = options:match("^{([^{}]*)}$")
+    if options ~= "" and not inner then
+        bad("option 'signature': options stand in one pair of braces at the end")
+    end
+    local seen, count, optional = {}, 0, false
+    local function check(list, in_options)
+        for word in (list .. ","):gmatch("%s*([^,]-)%s*,") do
+            local name, type, mark = word:match("^([%a_][%w_]*):?([%w_|]*)(%??)$")
+            if word ~= "" then
+                if not name or #name > 23 then
+                    bad("option 'signature': '%s' is no parameter: name, name:type or name:type?", word)
+                end
+                if type ~= "" and not TYPES[type] and not type:find("|", 1, true) then
+                    bad("option 'signature': '%s' is no type of a parameter", type)
+                end
+                if seen[name] then bad("option 'signature': '%s' stands there twice", name) end
+                if optional and mark == "" and not in_options then
+                    bad("option 'signature': '%s' follows one that may be absent", name)
+                end
+                seen[name], count, optional = true, count + 1, optional or mark == "?"
+            end
+        end
+    end
+    check(plain, false)
+    if inner then check(inner, true) end
+    if count > MOST_PARAMETERS then
+        bad("option 'signature': %d parameters, at most %d can be", count, MOST_PARAMETERS)
+    end
+end
+
+local M = {}
+
+function M.define(options)
+    if type(options) ~= "table" then bad("options expected, got %s", type(options)) end
+    for key, value in next, options do
+        if key == "backward" then
+            bad("option 'backward': there are no gradients yet, they come with the tape")
+        end
+        if not OPTIONS[key] then bad("%s", unknown_option(key, OPTIONS)) end
+        local callable = OPTIONS[key] == "function" and tensor_meta.fused_about(value)
+        if type(value) ~= OPTIONS[key] and not callable then
+            bad("option '%s': %s expected, got %s", key, OPTIONS[key], type(value))
+        end
+    end
+    local name, forward, signature = options.name, options.forward, options.signature
+    if not name then bad("option 'name': string expected, got nil") end
+    if not forward then bad("option 'forward': function expected, got nil") end
+    if not name:find("^%a[%w_]*$") or #name > 31 then
+        bad("option 'name': '%s' is no name of at most 31 letters, digits and _", name:sub(1, 40))
+    end
+    local row = own[name]
+    if not row and (luma[name] ~= nil or methods[name] ~= nil or RESERVED[name]) then
+        bad("option 'name': '%s' is luma's own", name)
+    end
+    if signature then check_signature(signature) end
+    local f = define(name, forward, signature)
+    if not row then
+        row = {name = name, row = "defined", takes = "none", gives = "tensor", inplace = false, lo = 0,
+            hi = 0, ulp = 0, formula = ""}
+        own[name] = row
+        table.insert(luma.ops, row)
+    end
+    row.signature, row.doc = signature or "...", options.doc or "Defined by the script."
+    luma[name], methods[name] = f, f
+    part("help").add(row)
+    return f
+end
+
+return M
