@@ -31,6 +31,7 @@ return {
     -- elementwise with numbers, choice
     affine = "luma.tensor{1, 2, 3}:affine(10, 5)",
     clamp = "luma.tensor{-2, 0, 2}:clamp(-1, 1)",
+    define = 'luma.define{name = "twice", signature = "x", forward = function(x) return x + x end}',
     kernel = 'luma.kernel("x * sigmoid(y)")(luma.tensor{1, 2}, luma.tensor{0, 1})',
     fuse = "luma.fuse(function(a, b) return luma.relu(a * b + 1) end)(luma.tensor{1, 2}, -1)",
     where = "luma.where(luma.tensor{true, false, true}, luma.range(1, 3), 0)",
