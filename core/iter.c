@@ -281,6 +281,8 @@ static void run_blocks(void *ctx, int64_t lo, int64_t hi) {
         else
             run_block(r, &b, at, rows, cols);
     }
+    /* what lines have sent past the caches is there before anybody hears of it */
+    if (r->m->params.stream) r->copies->stream(0, b.tile, b.tile);
 }
 
 /* ---- choosing blocks ---- */

@@ -7,15 +7,15 @@
 
 #include "cpu.h"
 
-#define BLOCK 1024 /* elements of a register */
-#define LEAST 64   /* where there are many */
+#define BLOCK 8192 /* bytes of a register at most, in the widest dtype */
+#define LEAST 64   /* elements of it, where there are many */
 #define ROOM 65536 /* bytes of all registers; */
 #define APART 128  /* and between them, so that they do not share the low bits of addresses */
-#define STEPS 256  /* of a program that runs here */
+#define STEPS 128  /* of a program that runs here */
 #define REGISTERS (STEPS + LM_FUSED_INPUTS)
 #define HARD_FUNCTION 32 /* as rows alone cost (map.c), */
 #define HARD_INTEGER 16
-#define EASY 4       /* but that others only walk the first-level cache */
+#define EASY 1       /* but that others only walk the first-level cache */
 #define MOST_COST 64 /* pieces of work should hold a block */
 
 /* What all threads read. */
@@ -26,8 +26,7 @@ typedef struct {
     int64_t block;        /* elements */
     int64_t pitch;        /* bytes from one room to the next */
     lm_map_fn *fn[STEPS]; /* of rows */
-    int16_t room[STEPS];  /* where the result of a step is; -1: it is a number, or the result */
-    int last_room;        /* where the last step may work before the result is written */
+    int16_t room[STEPS];  /* where the result of a step is; -1: it is a number */
     int *found;
 } program;
 
@@ -66,11 +65,9 @@ static int give_rooms(program *p) {
                 given[ngiven++] = p->room[s];
         }
         p->room[i] = -1;
-        if (!is_number(step) && i < f->nsteps - 1) {
+        if (!is_number(step)) {
             if (room < 0) room = nidle > 0 ? idle[--nidle] : (int16_t)nrooms++;
             p->room[i] = room;
-        } else if (room >= 0) {
-            idle[nidle++] = room;
         }
         while (ngiven > 0)
             idle[nidle++] = given[--ngiven];
@@ -78,104 +75,141 @@ static int give_rooms(program *p) {
     return nrooms;
 }
 
-/* ---- a block ---- */
+/* ---- a line ---- */
 
-/* What registers are for the block at hand. */
+/* A step as it runs over a line, block after block. */
 typedef struct {
-    char *at[REGISTERS];
-    int64_t stride[REGISTERS]; /* bytes; 0: one element for all, */
-    int64_t single[STEPS];     /* which is apart, for rooms are written while they are read */
-} registers;
+    const lm_fused_step *step;
+    lm_map_fn *fn;      /* of a row, or */
+    lm_cast_fn *cast;   /* of a conversion */
+    lm_map_fn *guard;   /* NULL: nothing to look for */
+    char *at[4];        /* the result, what is read */
+    int64_t stride[4];  /* bytes; 0: one element for all */
+    int64_t advance[4]; /* bytes from block to block */
+    lm_params params;
+} running;
 
-/* Whether an element that the guard of a step looks for is among n. */
-static void look(const program *p, const lm_fused_step *step, int64_t n, char *const *q,
-                 const int64_t *t) {
-    char *two[2] = {NULL, q[2]};
-    int64_t strides[2] = {0, t[2]};
-    lm_params params = {.found = p->found};
-    p->level->elementwise->guard[step->compute][step->guard == LM_GUARD_NEGATIVE](n, two, strides,
-                                                                                  &params);
-}
+typedef struct {
+    char *at;
+    int64_t stride;  /* bytes from element to element, */
+    int64_t advance; /* and from block to block; 0 in rooms */
+} place;
 
-/* n elements of a row or a conversion, side by side at `to`. */
-static void run_step(const program *p, const lm_fused_step *step, lm_map_fn *fn, int64_t n,
-                     const registers *r, char *to, bool stream) {
-    char *q[4] = {to};
-    int64_t t[4] = {(int64_t)lm_dtype_size(step->dtype)};
-    for (int k = 0; k < step->n; k++) {
-        q[k + 1] = r->at[step->in[k]];
-        t[k + 1] = r->stride[step->in[k]];
-    }
-    if (step->op == LM_NOPS) {
-        p->level->cast->cast[step->compute][step->dtype](n, q[1], t[1], to, t[0]);
+static void run_step(const running *s, int64_t n) {
+    if (s->cast) {
+        s->cast(n, s->at[1], s->stride[1], s->at[0], s->stride[0]);
         return;
     }
-    if (step->guard != LM_GUARD_NONE) look(p, step, n, q, t);
-    lm_params params = step->params;
-    params.stream = stream && lm_op_guard(step->op) == LM_GUARD_NONE;
-    fn(n, q, t, &params);
+    if (s->guard) {
+        char *two[2] = {NULL, s->at[2]};
+        int64_t strides[2] = {0, s->stride[2]};
+        s->guard(n, two, strides, &s->params);
+    }
+    s->fn(n, s->at, s->stride, &s->params);
 }
 
-static bool is_uniform(const lm_fused_step *step, const registers *r) {
+/* Makes step i ready to read its operands, which are side by side or one element for all. */
+static void prepare(const program *p, int i, const place *places, running *s) {
+    const lm_fused_step *step = &p->f->steps[i];
+    bool row = step->op != LM_NOPS;
+    s->step = step;
+    s->fn = p->fn[i];
+    s->cast = row ? NULL : p->level->cast->cast[step->compute][step->dtype];
+    s->guard = NULL;
+    s->params = step->params;
+    s->params.stream = false;
+    if (row && step->guard != LM_GUARD_NONE) {
+        s->guard = p->level->elementwise->guard[step->compute][step->guard == LM_GUARD_NEGATIVE];
+        s->params.found = p->found;
+    }
+    for (int k = 0; k < step->n; k++) {
+        const place *from = &places[step->in[k]];
+        s->at[k + 1] = from->at;
+        s->stride[k + 1] = from->stride;
+        s->advance[k + 1] = from->advance;
+    }
+}
+
+static bool is_uniform(const lm_fused_step *step, const place *places) {
     for (int k = 0; k < step->n; k++)
-        if (r->stride[step->in[k]] != 0) return false;
+        if (places[step->in[k]].stride != 0) return false;
     return true;
 }
 
-/* The last step: into the result, by way of a room where a line is written past the caches. */
-static void run_last(const program *p, int64_t n, const registers *r, char *room, char *to,
-                     int64_t stride, bool stream) {
-    int i = p->f->nsteps - 1;
-    const lm_fused_step *step = &p->f->steps[i];
-    int64_t size = (int64_t)lm_dtype_size(step->dtype);
-    lm_cast_fn *move = p->level->cast->cast[step->dtype][step->dtype];
-    if (is_uniform(step, r)) {
-        run_step(p, step, p->fn[i], 1, r, room, false);
-        move(n, room, 0, to, stride);
-    } else if (stride != size) {
-        run_step(p, step, p->fn[i], n, r, room, false);
-        move(n, room, size, to, stride);
-    } else if (stream && (step->op == LM_NOPS || lm_op_guard(step->op) != LM_GUARD_NONE)) {
-        run_step(p, step, p->fn[i], n, r, room, false);
-        p->level->copy->stream((size_t)(n * size), room, to);
-    } else {
-        run_step(p, step, p->fn[i], n, r, to, stream);
-    }
+static void set_result(running *s, char *to, int64_t advance) {
+    s->at[0] = to;
+    s->stride[0] = (int64_t)lm_dtype_size(s->step->dtype);
+    s->advance[0] = advance;
 }
 
-static void run_block(const program *p, int64_t n, registers *r, char *rooms, char *to,
-                      int64_t stride, bool stream) {
+/* The steps of one line whose results differ from element to element; those of the others, which are
+** one element, run here. The last one may be such: then it is in *single, and *one is set. */
+static int start_line(const program *p, char *rooms, place *places, int64_t *single, running *run,
+                      bool *one) {
     const lm_fused *f = p->f;
-    for (int i = 0; i < f->nsteps - 1; i++) {
+    int n = 0;
+    for (int i = 0; i < f->nsteps; i++) {
         const lm_fused_step *step = &f->steps[i];
-        if (is_number(step)) continue;
-        bool uniform = is_uniform(step, r);
-        char *room = uniform ? (char *)&r->single[i] : rooms + p->room[i] * p->pitch;
-        run_step(p, step, p->fn[i], uniform ? 1 : n, r, room, false);
-        r->at[p->ninputs + i] = room;
-        r->stride[p->ninputs + i] = uniform ? 0 : (int64_t)lm_dtype_size(step->dtype);
+        place *to = &places[p->ninputs + i];
+        to->advance = 0;
+        to->stride = 0;
+        if (is_number(step)) { /* only read */
+            to->at = (char *)(uintptr_t)step->element;
+            continue;
+        }
+        running *s = &run[n];
+        bool uniform = is_uniform(step, places);
+        prepare(p, i, places, s);
+        /* a single element is apart, for rooms are written while they are read */
+        to->at = uniform ? (char *)&single[i] : rooms + p->room[i] * p->pitch;
+        set_result(s, to->at, 0);
+        if (uniform) {
+            run_step(s, 1);
+            *one = i == f->nsteps - 1;
+        } else {
+            to->stride = s->stride[0];
+            n++;
+        }
     }
-    run_last(p, n, r, rooms + p->last_room * p->pitch, to, stride, stream);
+    return n;
+}
+
+/* Blocks of about one size, whole lines of the cache, and at most the room there is. */
+static int64_t block_of(const program *p, int64_t n) {
+    int64_t blocks = lm_ceil_div(n, p->block);
+    return blocks <= 1 ? p->block : lm_ceil_div(lm_ceil_div(n, blocks), LEAST) * LEAST;
 }
 
 /* n elements of every operand, as the iterator gives them. */
 static void run_line(int64_t n, char *const *at, const int64_t *s, const lm_params *params) {
     const program *p = params->program;
-    const lm_fused *f = p->f;
+    int last = p->f->nsteps - 1;
+    luma_dtype dtype = p->f->steps[last].dtype;
+    int64_t size = (int64_t)lm_dtype_size(dtype), block = block_of(p, n), single[STEPS];
+    lm_cast_fn *move = p->level->cast->cast[dtype][dtype];
     _Alignas(64) char rooms[ROOM];
-    registers r;
-    for (int i = 0; i < f->nsteps; i++) {
-        /* read only; registers of rows are written to elsewhere */
-        r.at[p->ninputs + i] = (char *)(uintptr_t)f->steps[i].element;
-        r.stride[p->ninputs + i] = 0;
+    place places[REGISTERS];
+    running run[STEPS];
+    bool one = false;
+    for (int k = 0; k < p->ninputs; k++)
+        places[k] = (place){at[k + 1], s[k + 1], s[k + 1] * block};
+    int nrun = start_line(p, rooms, places, single, run, &one);
+    if (one) {
+        move(n, (char *)&single[last], 0, at[0], s[0]);
+        return;
     }
-    for (int64_t done = 0; done < n; done += p->block) {
-        for (int k = 0; k < p->ninputs; k++) {
-            r.at[k] = at[k + 1] + done * s[k + 1];
-            r.stride[k] = s[k + 1];
+    running *end = &run[nrun - 1];
+    bool direct = s[0] == size;
+    if (direct) set_result(end, at[0], size * block);
+    end->params.stream = direct && params->stream && end->fn && !lm_op_guard(end->step->op);
+    for (int64_t done = 0; done < n; done += block) {
+        int64_t m = lm_min(n - done, block);
+        for (running *r = run; r <= end; r++) {
+            run_step(r, m);
+            for (int k = 0; k <= r->step->n; k++)
+                r->at[k] += r->advance[k];
         }
-        run_block(p, n - done < p->block ? n - done : p->block, &r, rooms, at[0] + done * s[0],
-                  s[0], params->stream);
+        if (!direct) move(m, end->at[0], size, at[0] + done * s[0], s[0]);
     }
 }
 
@@ -195,16 +229,24 @@ static int64_t cost_of(const lm_fused *f) {
     return lm_min(cost, MOST_COST);
 }
 
+/* Bytes of an element of the widest dtype that steps have. */
+static int64_t widest(const lm_fused *f) {
+    int64_t size = 1;
+    for (int i = 0; i < f->nsteps; i++)
+        size = lm_max(size, (int64_t)lm_dtype_size(f->steps[i].dtype));
+    return lm_max(size, 4); /* blocks of small elements should be short, too */
+}
+
 luma_status lm_cpu_fused(luma_state *S, lm_device *d, lm_fused *f, bool *done) {
     program p = {.f = f, .level = lm_level_now(), .ninputs = f->map.noperands - 1};
     int found = 0;
     (void)d;
     if (f->nsteps > STEPS) return LUMA_OK;
-    int nrooms = give_rooms(&p) + 1; /* one for the last step */
-    p.block = BLOCK;
-    while (p.block > LEAST && nrooms * (p.block * 8 + APART) > ROOM)
+    int nrooms = give_rooms(&p);
+    p.block = BLOCK / widest(f);
+    while (p.block > LEAST && nrooms * (p.block * widest(f) + APART) > ROOM)
         p.block /= 2;
-    p.pitch = p.block * 8 + APART;
+    p.pitch = p.block * widest(f) + APART;
     if (nrooms * p.pitch > ROOM) return LUMA_OK;
     for (int i = 0; i < f->nsteps; i++) {
         const lm_fused_step *step = &f->steps[i];
@@ -212,7 +254,6 @@ luma_status lm_cpu_fused(luma_state *S, lm_device *d, lm_fused *f, bool *done) {
     }
     p.found = &found;
     f->map.params.program = &p;
-    p.last_room = nrooms - 1;
     f->map.params.stream = true;
     lm_iter_plan(&f->map);
     luma_status status =

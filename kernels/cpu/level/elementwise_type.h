@@ -94,7 +94,6 @@ static __attribute__((noinline)) void LM_NAME(ternary)(int64_t n, char *const *p
     if (s[0] == size && s[1] == 1 && (s[2] == 0 || s[2] == size) && (s[3] == 0 || s[3] == size)) {
         f(n, (LM_C *)(void *)p[0], (const uint8_t *)p[1], (const LM_C *)(void *)p[2],
           (const LM_C *)(void *)p[3], stream);
-        if (LM_STREAMS && stream) lm_stream_end();
     } else {
         LM_NAME(ternary_buffered)(n, p, s, f);
     }

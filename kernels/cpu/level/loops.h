@@ -89,7 +89,6 @@ static __attribute__((noinline)) void LM_LOOP(unary)(int64_t n, char *const *p, 
         line(n, (LM_R *)(void *)p[0], (const LM_C *)(void *)p[1], p0, p1, stream);
     else
         LM_LOOP(unary_buffered)(n, p, s, stream, p0, p1, line);
-    if (stream) lm_stream_end();
 }
 
 /* x_one, y_one: whether line takes a single x or y. */
@@ -126,5 +125,4 @@ static __attribute__((noinline)) void LM_LOOP(binary)(int64_t n, char *const *p,
                 stream);
     else
         LM_LOOP(binary_buffered)(n, p, s, stream, line[k], k == 1, k == 2);
-    if (stream) lm_stream_end();
 }
