@@ -190,35 +190,30 @@ end
 
 -- ---- which dtypes have kernels ----
 
-local DTYPES = {"bool", "uint8", "int8", "int16", "int32", "uint32", "int64", "float8_e4m3", "float16",
-    "bfloat16", "float32", "float64"}
+local support = part("support")
 local GROUPS = {{"bool", 1, 1}, {"integers", 2, 7}, {"floats", 8, 12}}
 
--- The dtype whose kernel serves an argument of dtype; itself where the operation refuses it.
-local function computed_in(row, dtype, group)
-    if row.takes == "floats" and group ~= "floats" then return luma.get_default_dtype() end
-    if row.takes == "numbers" and group == "bool" then return "int64" end
-    return dtype
-end
-
--- The dtypes that a device takes.
+-- The dtypes that a device takes; nil where nobody knows.
 local function dtypes_text(row, device)
+    local taken = support.taken(row, device)
+    if not taken then return nil end
     local words, all = {}, true
     for _, group in ipairs(GROUPS) do
-        local missing = {}
+        local missing, there = {}, {}
         for i = group[2], group[3] do
-            local dtype = DTYPES[i]
-            if not luma.supports(row.name, computed_in(row, dtype, group[1]), device) then
-                missing[#missing + 1] = dtype
-            end
+            local dtype = support.DTYPES[i]
+            table.insert(taken[dtype] and there or missing, dtype)
         end
         all = all and #missing == 0
         if #missing == 0 then
             words[#words + 1] = group[1]
-        elseif #missing <= group[3] - group[2] then
+        elseif #there > 0 and #there < #missing then
+            words[#words + 1] = table.concat(there, " ")
+        elseif #there > 0 then
             words[#words + 1] = group[1] .. " but " .. table.concat(missing, " ")
         end
     end
+    if #words == 0 then return "none" end
     return all and "all" or table.concat(words, ", ")
 end
 
@@ -227,11 +222,11 @@ local function support_text(row)
     local texts, devices = {}, {}
     for _, device in ipairs(luma.config().devices) do
         local text = dtypes_text(row, device)
-        if not devices[text] then
+        if text and not devices[text] then
             devices[text] = {}
             texts[#texts + 1] = text
         end
-        table.insert(devices[text], device)
+        if text then table.insert(devices[text], device) end
     end
     for i, text in ipairs(texts) do
         texts[i] = text .. " on " .. table.concat(devices[text], " ")
@@ -295,7 +290,8 @@ local function row_text(row)
             forms = forms .. (", in place x:%s_(...)"):format(row.name)
         end
         lines[#lines + 1] = "    method: " .. forms
-        if row.row ~= "defined" then lines[#lines + 1] = "    dtypes: " .. support_text(row) end
+        local dtypes = row.row ~= "defined" and support_text(row) or ""
+        if dtypes ~= "" then lines[#lines + 1] = "    dtypes: " .. dtypes end
     end
     lines[#lines + 1] = example_text(row)
     return table.concat(lines, "\n")
@@ -332,13 +328,15 @@ end
 -- ---- the module ----
 
 -- Every known name with its text made on demand, and the names in order.
-local texts, names = {}, {}
+local texts, names, sentences = {}, {}, {}
 for _, row in ipairs(luma.ops) do
     texts[row.name] = function() return row_text(row) end
+    sentences[row.name] = row.doc
     names[#names + 1] = row.name
 end
 for _, entry in ipairs(OTHERS) do
     texts[entry[1]] = function() return other_text(entry) end
+    sentences[entry[1]] = entry[3]
     names[#names + 1] = entry[1]
 end
 
@@ -365,6 +363,7 @@ local M = {}
 function M.add(row)
     if not texts[row.name] then names[#names + 1] = row.name end
     texts[row.name] = function() return row_text(row) end
+    sentences[row.name] = row.doc
 end
 
 -- Every operation whose name or sentence has all the words, one line each.
@@ -374,8 +373,7 @@ function M.search(words)
     end
     local lines = {}
     for _, name in ipairs(names) do
-        local text = texts[name]()
-        local sentence = text:match("\n%s*([^\n]*)") or ""
+        local sentence = sentences[name] or ""
         local searched, found = (name .. " " .. sentence):lower(), true
         for word in words:lower():gmatch("%S+") do
             found = found and searched:find(word, 1, true) ~= nil
