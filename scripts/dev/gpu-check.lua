@@ -155,6 +155,12 @@ local function check_others()
             end, y, table_of)
         end
         note("products", "matmul of " .. from, not EPS[from], function(v) return v:matmul(v:t()) end, y)
+        local list = y:reshape(-1)
+        local image, kernel = list:narrow(1, 1, 75):view(3, 5, 5), list:narrow(1, 1, 81):view(3, 3, 3, 3)
+        note("products", "conv2d of " .. from, not EPS[from], luma.conv2d, image, kernel)
+        note("products", "depthwise conv2d of " .. from, not EPS[from], function(v, w)
+            return luma.conv2d(v, w, {groups = 3, padding = 1, stride = 2})
+        end, image, kernel:narrow(2, 1, 1))
     end
     for _, dtype in ipairs{"float32", "float64", "float16"} do
         for _, name in ipairs{"rand", "randn"} do
