@@ -49,6 +49,11 @@ local reads = {
     return x:sum(1), x:amax{1, 3}, x:argmin(1), x:any{1, 2}, x:to("float32"):var(1), x:mean(2)
   end,
   lines = function(x) return x:cumsum(1), x:softmax(1), x:log_softmax(3), x:logsumexp{1, 3} end,
+  running = function(x)
+    local a, b = x:cummax(1)
+    local c, d = x:cummin(3)
+    return a, b, c, d, x:sign():cumprod(1), x:logcumsumexp(3), x:diff(1, 1)
+  end,
   order = function(x)
     local a, b = x:sort(1)
     local c, d = x:topk(2, 3)

@@ -232,7 +232,7 @@ describe("reductions and scans on CUDA", function()
     end
   end)
 
-  for _, name in ipairs {"cumsum", "softmax", "log_softmax"} do
+  for _, name in ipairs {"cumsum", "softmax", "log_softmax", "cummax", "logcumsumexp"} do
     it(name, function()
       for i, dtype in ipairs(check.dtypes) do
         for j, shape in ipairs {{7}, {3, 5}, {4, 300}, {300, 4}, {2, 3, 40}, {9000}} do

@@ -105,7 +105,9 @@ describe("nothing waits for the device in", function()
     end,
     ["order and scans"] = function(o)
       return o.x:sort(2), o.x:argsort(1), o.x:topk(2), o.x:cumsum(1), o.x:softmax(2),
-        o.x:log_softmax(1), o.i:sort(2, {descending = true})
+        o.x:log_softmax(1), o.i:sort(2, {descending = true}), o.x:cumprod(1), o.x:cummax(2),
+        o.i:cummin(1), o.x:logcumsumexp(2), o.x:diff(), o.x:kthvalue(2), o.x:median(2), o.x:nanmedian(1),
+        o.x:mode(), o.v:searchsorted(o.x), o.x:bucketize(o.v)
     end,
     ["matrix products"] = function(o)
       return o.square:matmul(o.square), o.x:matmul(o.y:t()), o.square:mm(o.square:t()),

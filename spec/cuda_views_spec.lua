@@ -106,7 +106,11 @@ local function compare(what, ulps, views, f)
     error(("%s: %s on the CPU, %s on the device"):format(what, tostring(want[2]), tostring(got[2])), 0)
   end
   for k = 2, want.n do
-    local a, b = want[k], got[k]:cpu()
+    local a, b = want[k], got[k]
+    if type(a) == "boolean" then -- all and any of everything
+      a, b = luma.tensor(a, {device = "cpu"}), luma.tensor(b, {device = "cpu"})
+    end
+    b = b:cpu()
     local fine = a.dtype == b.dtype and luma.equal(luma.tensor(a.shape, {device = "cpu"}),
       luma.tensor(b.shape, {device = "cpu"})) and bits(a) == bits(b)
     if not fine and ulps and EPS[a.dtype] and a:numel() > 0 then
@@ -188,7 +192,8 @@ function kinds.joins()
 end
 
 function kinds.lines()
-  local shape, dtype, name = shape_of(random(5), 8000), pick(DTYPES), pick{"cumsum", "softmax", "log_softmax"}
+  local shape, dtype, name = shape_of(random(5), 8000), pick(DTYPES),
+    pick{"cumsum", "softmax", "log_softmax", "cummax", "cummin"}
   local d = random(#shape)
   compare(text(name, dtype, shape, d), 40, {view(shape, dtype, true)}, function(x)
     return luma[name](x, d)

@@ -83,6 +83,17 @@ local special = {
   end,
   rope = function() return {float(3, 4), luma.ones(3, 2, {dtype = "float16"}), luma.ones(2, 3):t()} end,
   dropout = function() return {luma.zeros(3, 4), 0.5} end,
+  diff = function() return {float(3, 4), 2, 2, {prepend = luma.zeros(3, 1)}} end,
+  median = function() return {float(3, 4):flip(2), 2} end,
+  quantile = function() return {float(3, 4):flip(2), luma.tensor {0.5, 0.9}, 2} end,
+  nanquantile = function() return {luma.range(1, 4), luma.tensor(0.5)} end,
+  unique = function() return {float(3, 4), 1, {return_inverse = true, return_counts = true}} end,
+  unique_consecutive = function() return {float(3, 4), {return_counts = true}} end,
+  searchsorted = function() return {float(3, 4), float(4, 3):t()} end,
+  bucketize = function() return {float(3, 4):t(), luma.range(1, 5)} end,
+  bincount = function()
+    return {luma.tensor({3, 1}, "int64"), {weights = luma.tensor({1, 2}, "float16")}}
+  end,
   clamp = function() return {float(3, 4), 2, 5} end,
   quantize_blocks = function() return {rows():to("float64")} end,
   dequantize_blocks = function() return {luma.quantize_blocks(rows()):flip(1)} end,
@@ -177,6 +188,10 @@ describe("failing allocations in", function()
     end,
     ["operators"] = function(list) return -(list[1] * 2 + list[1]) / 3 end,
     ["mixed dtypes"] = function(list) return list[1] + list[1]:to("float64"):t():clone():t() end,
+    ["unique integers"] = function(list)
+      return list[1]:to("int32"):unique {return_inverse = true, return_counts = true}
+    end,
+    ["places of a number"] = function(list) return list[1]:flatten():to("uint8"):searchsorted(3.5) end,
     ["printing"] = function(list) return tostring(list[1]) end,
     ["linspace"] = function() return luma.linspace(0, 1, 5) end,
     ["eye"] = function() return luma.eye(3) end,
