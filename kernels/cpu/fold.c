@@ -92,9 +92,23 @@ static void merge_keys(luma_dtype dtype, int64_t n, void *value, const void *fro
 
 /* Values compare as keys, but for NaNs, all alike, and zeros: a float's key is made to say so. */
 static int64_t ranked(luma_dtype dtype, const void *value, int64_t i, bool max) {
-    if (dtype == LUMA_INT64) return ((const int64_t *)value)[i];
-    double x =
-        dtype == LUMA_FLOAT32 ? (double)((const float *)value)[i] : ((const double *)value)[i];
+    double x;
+    switch (dtype) {
+    case LUMA_FLOAT32:
+        x = (double)((const float *)value)[i];
+        break;
+    case LUMA_FLOAT64:
+        x = ((const double *)value)[i];
+        break;
+#define RANKED(_, token, ENUM, name, T, ...)                                                       \
+    case LUMA_##ENUM:                                                                              \
+        return (int64_t)((const T *)value)[i];
+        LM_BOOLS(RANKED, _)
+        LM_INTS(RANKED, _)
+#undef RANKED
+    default:
+        return 0;
+    }
     if (x != x) return max ? INT64_MAX : INT64_MIN;
     return lm_key_f64(x == 0 ? 0.0 : x);
 }

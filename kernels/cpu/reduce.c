@@ -116,10 +116,6 @@ static luma_dtype kernel_dtype(const lm_reduce *r, lm_folding folding) {
     if (folding.term == LM_TERM_POWER) return LUMA_FLOAT64;
     if (is_float_row(op)) return real ? dtype : LUMA_FLOAT64;
     if (fold == LM_FOLD_PROD) return real ? dtype : LUMA_INT64;
-    if (fold == LM_FOLD_ARGMAX || fold == LM_FOLD_ARGMIN) {
-        if (real || dtype == LUMA_INT64) return dtype;
-        return lm_dtype_size(dtype) < 4 ? LUMA_FLOAT32 : LUMA_FLOAT64; /* both exact */
-    }
     return dtype;
 }
 

@@ -265,6 +265,41 @@ static void prod_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, co
 #define IS_NAN(x) ((x) != (x))
 #include "reduce_arg.h"
 
+#define TOKEN u8
+#define TYPE uint8_t
+#define INDEX int32_t
+#define FROM_KEY(key) (key)
+#define IS_NAN(x) false
+#include "reduce_arg.h"
+
+#define TOKEN i8
+#define TYPE int8_t
+#define INDEX int32_t
+#define FROM_KEY(key) (key)
+#define IS_NAN(x) false
+#include "reduce_arg.h"
+
+#define TOKEN i16
+#define TYPE int16_t
+#define INDEX int32_t
+#define FROM_KEY(key) (key)
+#define IS_NAN(x) false
+#include "reduce_arg.h"
+
+#define TOKEN i32
+#define TYPE int32_t
+#define INDEX int32_t
+#define FROM_KEY(key) (key)
+#define IS_NAN(x) false
+#include "reduce_arg.h"
+
+#define TOKEN u32
+#define TYPE uint32_t
+#define INDEX int32_t
+#define FROM_KEY(key) (key)
+#define IS_NAN(x) false
+#include "reduce_arg.h"
+
 #define TOKEN i64
 #define TYPE int64_t
 #define INDEX int64_t
@@ -272,12 +307,59 @@ static void prod_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, co
 #define IS_NAN(x) false
 #include "reduce_arg.h"
 
+/* Of bool rows the first that holds, or that does not: eight bytes at a time, and no further. */
+static int64_t first_truth(const uint8_t *x, int64_t n, bool wanted) {
+    const uint64_t ones = 0x0101010101010101u;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w;
+        memcpy(&w, x + i, sizeof w);
+        bool there = wanted ? w != 0 : ((w - ones) & ~w & ones << 7) != 0;
+        if (there) break;
+    }
+    while (i < n && (x[i] != 0) != wanted)
+        i++;
+    return i < n ? i : -1;
+}
+
+LM_LANE void truth_rows(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f,
+                        bool wanted) {
+    for (int64_t i = 0; i < m && n > 0; i++) {
+        const uint8_t *row = (const uint8_t *)(x + i * sx);
+        uint8_t *v = (uint8_t *)f->value + i * f->step;
+        int64_t *p = &f->position[i * f->step];
+        if (*p >= 0 && (*v != 0) == wanted) continue;
+        int64_t at = first_truth(row, n, wanted);
+        if (at < 0 && *p >= 0) continue;
+        *v = (uint8_t)(at < 0 ? !wanted : wanted);
+        *p = f->at + (at < 0 ? 0 : at);
+    }
+}
+
+static void argmax_rows_b8(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f) {
+    truth_rows(m, n, x, sx, f, true);
+}
+
+static void argmin_rows_b8(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f) {
+    truth_rows(m, n, x, sx, f, false);
+}
+
+static void argmax_columns_b8(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f) {
+    argmax_columns_u8(m, n, x, sx, f);
+}
+
+static void argmin_columns_b8(int64_t m, int64_t n, const char *x, int64_t sx, const lm_fold *f) {
+    argmin_columns_u8(m, n, x, sx, f);
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
 #define SUM_ENTRY(shape, token, ENUM, ...) [LUMA_##ENUM] = sum_##shape##_##token,
 #define MAX_ENTRY(shape, token, ENUM, ...) [LUMA_##ENUM] = max_##shape##_##token,
 #define MIN_ENTRY(shape, token, ENUM, ...) [LUMA_##ENUM] = min_##shape##_##token,
+#define ARGMAX_ENTRY(shape, token, ENUM, ...) [LUMA_##ENUM] = argmax_##shape##_##token,
+#define ARGMIN_ENTRY(shape, token, ENUM, ...) [LUMA_##ENUM] = argmin_##shape##_##token,
 #define FLOATS(fold, shape)                                                                        \
     {[LUMA_FLOAT32] = fold##_##shape##_f32, [LUMA_FLOAT64] = fold##_##shape##_f64}
 #define ARGS(fold, shape)                                                                          \
@@ -293,8 +375,10 @@ static void prod_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, co
                       LM_INTS(MAX_ENTRY, shape) LM_WIDE_FLOATS(MAX_ENTRY, shape)},                 \
      [LM_FOLD_MIN] = {[LUMA_BOOL] = min_##shape##_u8,                                              \
                       LM_INTS(MIN_ENTRY, shape) LM_WIDE_FLOATS(MIN_ENTRY, shape)},                 \
-     [LM_FOLD_ARGMAX] = ARGS(argmax, shape),                                                       \
-     [LM_FOLD_ARGMIN] = ARGS(argmin, shape)}
+     [LM_FOLD_ARGMAX] = {[LUMA_BOOL] = argmax_##shape##_b8,                                        \
+                         LM_INTS(ARGMAX_ENTRY, shape) LM_WIDE_FLOATS(ARGMAX_ENTRY, shape)},        \
+     [LM_FOLD_ARGMIN] = {[LUMA_BOOL] = argmin_##shape##_b8,                                        \
+                         LM_INTS(ARGMIN_ENTRY, shape) LM_WIDE_FLOATS(ARGMIN_ENTRY, shape)}}
 /* clang-format on */
 
 extern const lm_reduce_kernels LM_TABLE(reduce);

@@ -1,5 +1,5 @@
 /* reduce_arg.h -- positions of the greatest and least of one type, with the values. Template:
-** define TOKEN (f32, f64, i64), TYPE, INDEX (an integer of its width), FROM_KEY and IS_NAN, and
+** define TOKEN, TYPE, INDEX (an integer of its width, 4 bytes at least), FROM_KEY and IS_NAN, and
 ** include after reduce_key.h of that token. Layer: kernels/cpu/level. */
 #define FN_(name, token) name##_##token
 #define FN__(name, token) FN_(name, token)
