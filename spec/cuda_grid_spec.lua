@@ -349,6 +349,25 @@ describe("products on CUDA", function()
   end)
 end)
 
+describe("quantised blocks on CUDA", function()
+  for _, format in ipairs {"q8_0", "q4_0"} do
+    it("of " .. format, function()
+      local w, x = make("float32", {5, 160}, -9, 9, 3, true), make("float32", {9, 160}, -9, 9, 4)
+      same("made and read", function(device)
+        local q = on(device, w):quantize(format)
+        return q.blocks, q:dequantize(), q:embedding(luma.tensor({5, 1}, "int64"):to(device))
+      end)
+      local finite = make("float32", {5, 160}, -9, 9, 5)
+      for _, rows in ipairs {1, 2, 9} do
+        same("products of " .. rows, function(device)
+          local q = on(device, finite):quantize(format)
+          return on(device, x):narrow(1, 1, rows):quantized_matmul(q)
+        end, 300)
+      end
+    end)
+  end
+end)
+
 describe("the emulated device", function()
   it("saw no rule broken", function()
     assert.equal(0, luma.cuda.stats().reports)
