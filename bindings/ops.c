@@ -20,8 +20,9 @@ typedef struct {
     int options;              /* argument of the options table; 0: none */
     int tensors;              /* argument of a list of tensors; 0: none */
     int list;                 /* the parameter that it is */
-    bool loose;               /* the tensors stood as arguments, without a list */
-    luma_tensor *joined;      /* room for that list */
+    bool loose;               /* they stand as arguments, from that one on, without a list */
+    luma_tensor *joined;      /* room for that list: */
+    luma_tensor few[4];
     const luma_tensor *out[LM_MAX_OUTS];
     lm_arg args[LM_MAX_PARAMS];
     luma_tensor weak[LM_MAX_PARAMS];
@@ -219,18 +220,14 @@ static bool is_last(const call *c, int p) {
     return p == c->nparams - 1 || c->params[p + 1].option;
 }
 
-/* All tensors from argument arg on as a list, which stays on the stack; returns the argument behind. */
+/* All tensors from argument arg on; returns the argument behind. */
 static int gather_tensors(call *c, int p, int arg) {
-    lua_State *L = c->k.L;
     int next = arg;
-    lm_call_apart(&c->k);
-    lua_newtable(L);
-    for (; next <= c->k.top && lm_box_test(L, next); next++) {
-        lua_pushvalue(L, next);
-        lua_rawseti(L, -2, next - arg + 1);
-    }
+    while (next <= c->k.top && lm_box_test(c->k.L, next))
+        next++;
     c->args[p].given = c->loose = true;
-    c->tensors = lua_gettop(L);
+    c->args[p].n = next - arg;
+    c->tensors = arg;
     c->list = p;
     return next;
 }
@@ -338,11 +335,14 @@ static void check_live(call *c) {
     }
     if (!c->tensors) return;
     for (int i = 0; i < c->args[c->list].n; i++) {
-        lua_rawgeti(k->L, c->tensors, i + 1);
+        if (c->loose)
+            lua_pushvalue(k->L, c->tensors + i);
+        else
+            lua_rawgeti(k->L, c->tensors, i + 1);
         const luma_tensor *x = lm_box_test(k->L, -1);
         if (!x)
             lm_bad(k, c->tensors, "[%d]: tensor expected, got %s", i + 1, luaL_typename(k->L, -1));
-        if (!x->storage && c->loose) lm_bad(k, c->where[c->list] + i, "the tensor was released");
+        if (!x->storage && c->loose) lm_bad(k, c->tensors + i, "the tensor was released");
         if (!x->storage) lm_bad(k, c->tensors, "[%d]: the tensor was released", i + 1);
         c->joined[i] = *x;
         lua_pop(k->L, 1);
@@ -351,9 +351,11 @@ static void check_live(call *c) {
 
 static void make_room(call *c) {
     if (!c->tensors) return;
-    lua_Unsigned n = lua_rawlen(c->k.L, c->tensors);
-    if (n > (1u << 20)) lm_bad(&c->k, c->where[c->list], "the list is too long");
-    c->joined = lua_newuserdatauv(c->k.L, (size_t)n * sizeof *c->joined + 1, 0);
+    lua_Unsigned n = c->loose ? (lua_Unsigned)c->args[c->list].n : lua_rawlen(c->k.L, c->tensors);
+    if (n > (1u << 20)) lm_bad(&c->k, c->tensors, "the list is too long");
+    c->joined = c->few;
+    if (n > sizeof c->few / sizeof *c->few)
+        c->joined = lua_newuserdatauv(c->k.L, (size_t)n * sizeof *c->joined, 0);
     c->args[c->list].n = (int)n;
     c->args[c->list].tensors = c->joined;
 }

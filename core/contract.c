@@ -15,10 +15,11 @@ typedef struct {
     labels all;
 } factor;
 
-/* Labels in an order. */
+/* Labels in an order: those of two factors and a result at most. */
+#define LM_ORDER (3 * LUMA_MAX_DIMS)
 typedef struct {
     int n;
-    int label[LM_LABELS];
+    int8_t label[LM_ORDER];
 } order;
 
 /* Dims that are walked as one. */
@@ -82,7 +83,8 @@ static order by_stride(const factor *f, labels chosen) {
     order o = order_of(f, chosen);
     const int64_t *stride = f->x.layout.stride;
     for (int i = 1; i < o.n; i++) {
-        int label = o.label[i], at = i;
+        int8_t label = o.label[i];
+        int at = i;
         int64_t step = lm_abs(stride[dim_of(f, label)]);
         for (; at > 0 && lm_abs(stride[dim_of(f, o.label[at - 1])]) < step; at--)
             o.label[at] = o.label[at - 1];
@@ -127,7 +129,7 @@ static luma_tensor seen(const factor *f, const order *o, const int64_t *size) {
 
 static luma_status make(luma_state *S, factor *f, lm_device *d, luma_dtype dtype, const order *o,
                         const int64_t *size) {
-    int64_t shape[LM_LABELS];
+    int64_t shape[LM_ORDER];
     luma_tensor x;
     for (int i = 0; i < o->n; i++)
         shape[i] = size[o->label[i]];
@@ -366,20 +368,14 @@ typedef struct {
     labels out;
     int64_t size[LM_LABELS];
     int left[LM_LABELS]; /* in how many tensors yet to come a label stands */
+    labels later;        /* those that stand in one */
 } chain;
-
-static labels kept(const chain *c) {
-    labels keep = c->out;
-    for (int l = 0; l < LM_LABELS; l++)
-        if (c->left[l] > 0) keep |= BIT(l);
-    return keep;
-}
 
 /* The next tensor, in the dtype of all where more than two could promote otherwise on the way. */
 static luma_status take(chain *c, factor *f, int i) {
     set_factor(f, c->xs[i].x, c->xs[i].label);
-    for (int l = 0; l < LM_LABELS; l++)
-        if (f->all >> l & 1) c->left[l]--;
+    for (int d = 0; d < f->x.layout.ndim; d++)
+        if (--c->left[f->label[d]] == 0) c->later &= ~BIT(f->label[d]);
     if (c->n < 3 || f->x.dtype == c->dtype) return LUMA_OK;
     luma_tensor cast = LUMA_NEW;
     order o = order_of(f, f->all);
@@ -392,7 +388,7 @@ static luma_status take(chain *c, factor *f, int i) {
 /* acc = acc times f, into `to` where those are the last. */
 static luma_status step(chain *c, factor *acc, factor *f, factor *to) {
     luma_state *S = c->S;
-    labels keep = kept(c);
+    const labels keep = c->out | c->later;
     LM_TRY(sum_factor(S, acc, keep | f->all, c->dtype, c->size));
     LM_TRY(sum_factor(S, f, keep | acc->all, c->dtype, c->size));
     if (to) return multiply(S, to, acc, f, c->size);
@@ -442,6 +438,7 @@ static void set_sizes(chain *c) {
             c->size[f.label[d]] = f.x.layout.shape[d];
             c->left[f.label[d]]++;
         }
+        c->later |= f.all;
     }
 }
 
