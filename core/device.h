@@ -6,6 +6,7 @@
 #include "iter.h"
 #include "layout.h"
 #include "storage.h"
+#include "window.h"
 
 typedef struct lm_cache lm_cache;
 struct lm_fused;
@@ -103,6 +104,22 @@ typedef struct {
     int n;
     lm_index_part parts[LUMA_MAX_DIMS];
 } lm_index;
+
+/* Windows over three spatial dims. Tensors are (n, c, d, h, w), any views; none is empty, and every
+** window has an element. */
+typedef enum {
+    LM_POOL_MAX, /* of any dtype; NaN is the greatest, of equals the first is taken */
+    LM_POOL_AVG  /* of floats, summed in double */
+} lm_pool_op;
+typedef struct {
+    lm_pool_op op;
+    int index_base;
+    lm_window window[3];
+    bool padded;     /* averages count the padding */
+    int64_t divisor; /* of sums; 0: the number of elements */
+    /* positions: int64, in the plane (d, h, w) in row-major order; storage NULL: not wanted */
+    luma_tensor out, positions, x;
+} lm_pooling;
 
 typedef struct {
     int dim;
@@ -221,6 +238,7 @@ typedef struct {
     luma_status (*sort)(luma_state *S, lm_device *d, const lm_sort *s);
     luma_status (*search)(luma_state *S, lm_device *d, const lm_search *s);
     luma_status (*index)(luma_state *S, lm_device *d, const lm_index *i);
+    luma_status (*pooling)(luma_state *S, lm_device *d, const lm_pooling *p);
     /* x: bool, contiguous. count: how many hold. positions: int64 (count, ndim), contiguous */
     luma_status (*count_nonzero)(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);
     luma_status (*nonzero)(luma_state *S, lm_device *d, luma_tensor *positions,

@@ -351,6 +351,28 @@ LUMA_VIEW(interpolate, int n, const int64_t *size, double scale_factor, luma_res
 LUMA_VIEW(pixel_shuffle, int64_t factor);   /* (..., c r^2, h, w) to (..., c, h r, w r) */
 LUMA_VIEW(pixel_unshuffle, int64_t factor); /* and back */
 
+/* Pooling (core/pooling.c) over the last `dims` dims, 1 to 3, of x (c, d1, ...) or (n, c, d1, ...). Lists
+** have one number for each dim or one for all, or n is 0. Sizes of results are PyTorch's. Averages of
+** integers are of the default float dtype; greatest values have the dtype of x, NaN is the greatest,
+** and positions (outs[1], unless they are not wanted) are flat in the plane of x. */
+typedef struct luma_pool {
+    int nkernel, nstride, npadding, ndilation; /* dilation: of max_pool */
+    const int64_t *kernel;
+    const int64_t *stride;    /* 0: the kernel */
+    const int64_t *padding;   /* on both sides, at most half the kernel; 0: none */
+    const int64_t *dilation;  /* 0: none */
+    bool ceil_mode;           /* a last window may reach outside */
+    bool exclude_padding;     /* averages do not count it */
+    int64_t divisor_override; /* of sums; 0: the number of elements */
+} luma_pool;
+LUMA_VIEW(avg_pool, int dims, const luma_pool *pool);
+LUMA_VIEW(adaptive_avg_pool, int dims, int n, const int64_t *size);
+LUMA_API luma_status luma_max_pool(luma_state *S, luma_tensor outs[2], const luma_tensor *x,
+                                   int dims, const luma_pool *pool, bool positions);
+LUMA_API luma_status luma_adaptive_max_pool(luma_state *S, luma_tensor outs[2],
+                                            const luma_tensor *x, int dims, int n,
+                                            const int64_t *size, bool positions);
+
 /* Losses (core/loss.c): of floats in their dtype, of integers in the default float dtype; narrow
 ** floats are computed in float32. The result is 0-d, or with NONE that of each place; a mean of no
 ** places is NaN. Where there is no class dim, target and weights (NULL: none) broadcast to x. */

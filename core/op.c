@@ -8,6 +8,7 @@
 #include "conv.h"
 #include "create.h"
 #include "order.h"
+#include "pooling.h"
 #include "resize.h"
 #include "tensor.h"
 #include "view.h"

@@ -119,6 +119,7 @@ const lm_device_ops lm_cpu_ops = {
     .attention_head = INT32_MAX,
     .rope = lm_cpu_rope,
     .index = lm_cpu_index,
+    .pooling = lm_cpu_pooling,
     .count_nonzero = lm_cpu_count_nonzero,
     .nonzero = lm_cpu_nonzero,
     .matmul = lm_cpu_matmul,

@@ -23,6 +23,7 @@ luma_status lm_cpu_search(luma_state *S, lm_device *d, const lm_search *s);
 luma_status lm_cpu_attention(luma_state *S, lm_device *d, const lm_attention *a);
 luma_status lm_cpu_rope(luma_state *S, lm_device *d, const lm_rope *r);
 luma_status lm_cpu_index(luma_state *S, lm_device *d, const lm_index *w);
+luma_status lm_cpu_pooling(luma_state *S, lm_device *d, const lm_pooling *p);
 luma_status lm_cpu_count_nonzero(luma_state *S, lm_device *d, const luma_tensor *x, int64_t *count);
 luma_status lm_cpu_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
                            const luma_tensor *x, int index_base);

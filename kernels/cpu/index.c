@@ -8,9 +8,11 @@
 #include "pool.h"
 #include "tensor.h"
 
-#define BLOCK 512             /* places at a time */
-#define POLL (64 << 10)       /* bytes between looks at the interrupt flag, about */
-#define SHARE (32 << 10)      /* bytes of traffic that are worth a thread */
+#define BLOCK 512        /* places at a time */
+#define POLL (64 << 10)  /* bytes between looks at the interrupt flag, about */
+#define SHARE (32 << 10) /* bytes of traffic that are worth a thread */
+#define PAST (16 << 20)  /* bytes of rows that are written past the caches, as in core/iter.c */
+#define LONG_ROW 512     /* bytes of such a row at least */
 #define FLAG_BLOCK (32 << 10) /* elements of a mask that are counted and listed as one */
 
 /* ---- the plan --------------------------------------------------------------------------------*/
@@ -88,6 +90,14 @@ static void plan(job *j) {
 
 /* ---- the walk --------------------------------------------------------------------------------*/
 
+/* Rows that nobody will find in a cache: these are so many. */
+static void read_past(int64_t n, const int64_t *at, char *plain, int64_t step, char *indexed,
+                      const lm_index_row *row) {
+    const lm_copy_kernels *k = lm_level_now()->copy;
+    for (int64_t i = 0; i < n; i++)
+        k->stream((size_t)row->length, indexed + at[i], plain + i * step);
+}
+
 /* The kernel for rows of n elements, and how it takes them. */
 static lm_index_fn *choose(const job *j, lm_index_row *row) {
     const lm_index_kernels *k = lm_level_now()->index;
@@ -100,7 +110,8 @@ static lm_index_fn *choose(const job *j, lm_index_row *row) {
     bool word = dense && bytes < 1 << LM_INDEX_SIZES && (bytes & (bytes - 1)) == 0;
     if (dense && !word) {
         row->length = bytes;
-        return read ? k->read_block : k->write_block;
+        bool past = bytes >= LONG_ROW && luma_numel(&j->w->plain) >= PAST / j->size;
+        return !read ? k->write_block : past ? read_past : k->read_block;
     }
     if (word) row->length = 1;
     int log = __builtin_ctzll((uint64_t)(word ? bytes : j->size));

@@ -228,6 +228,38 @@ typedef struct {
     void (*apply[LUMA_NDTYPES])(int64_t m, int64_t n, const char *x, int64_t sx, char *y,
                                 int64_t sy, const lm_normal *l);
 } lm_normalize_kernels;
+/* cpu/level/pooling.c: windows. A code tells where an element of a tile of LM_POOL_WIDTH columns is: its
+** row in the window times the width, plus its column. NaN is the greatest. Arrays without a stride lie
+** side by side. */
+#define LM_POOL_WIDTH 1024
+/* Of the compute dtypes float32, float64, int32 and int64. */
+typedef struct {
+    /* value = x, code = row */
+    void (*first)(int64_t n, const void *x, void *value, int32_t *code, int32_t row);
+    /* value = the greater one; where x is that, code = row. code NULL: not wanted */
+    void (*rows)(int64_t n, const void *x, void *value, int32_t *code, int32_t row);
+    /* best = the least there is, before columns */
+    void (*start)(int64_t n, void *best, int32_t *code);
+    /* best[i] = the greater one of it and value[i * step]; of equals the lower code */
+    void (*columns)(int64_t n, int64_t step, const void *value, const int32_t *code, void *best,
+                    int32_t *best_code);
+} lm_pool_max;
+/* One window of the storage dtype: n elements along three dims, steps in bytes and in positions. */
+typedef struct {
+    int64_t n[3], step[3], place[3];
+} lm_pool_window;
+typedef struct {
+    lm_pool_max max[LUMA_NDTYPES];
+    /* of float32 and float64: sum = x or sum + x */
+    void (*sum_rows[LUMA_NDTYPES])(int64_t n, const void *x, double *sum, bool first);
+    /* total[i] += sum[i * step] */
+    void (*sum_columns)(int64_t n, int64_t step, const double *sum, double *total);
+    /* y = total / count, rounded once */
+    void (*divide[LUMA_NDTYPES])(int64_t n, const double *total, const double *count, void *y);
+    /* any dtype: the greatest element goes to y; its position counts from 0 at x */
+    int64_t (*window_max[LUMA_NDTYPES])(const char *x, const lm_pool_window *w, char *y);
+    double (*window_sum[LUMA_NDTYPES])(const char *x, const lm_pool_window *w); /* of floats */
+} lm_pool_kernels;
 
 /* cpu/level/attention.c, of the two float types. Rows have LM_ATTENTION_BYTES: one column for each
 ** query of a tile; scores are rows of keys. */
@@ -275,6 +307,7 @@ typedef struct {
     X(lm_sort_kernels, sort)                                                                       \
     X(lm_random_kernels, random)                                                                   \
     X(lm_scan_kernels, scan)                                                                       \
+    X(lm_pool_kernels, pooling)                                                                    \
     X(lm_normalize_kernels, normalize)                                                             \
     X(lm_running_kernels, running)                                                                 \
     X(lm_attention_kernels, attention)                                                             \

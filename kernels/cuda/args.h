@@ -5,6 +5,7 @@
 #define lm_cuda_args_h
 
 #include "bits.h"
+#include "window.h"
 
 #define LM_WALK_DIMS 8 /* LUMA_MAX_DIMS, which the host checks */
 
@@ -109,6 +110,22 @@ typedef struct {
     int64_t i[2];
     lm_fault *fault;
 } lm_args_map;
+
+/* ---- pooling (pooling.cu) ---- */
+
+/* One thread for each of the results that the walk goes over: (n, c, d, h, w), none of its dims merged.
+** Strides in bytes. */
+typedef struct {
+    lm_walk walk;
+    const void *x;
+    void *y;
+    int64_t *at; /* NULL: not wanted */
+    int64_t x_stride[5], y_stride[LM_WALK_DIMS], at_stride[LM_WALK_DIMS];
+    lm_window window[3];
+    int64_t divisor; /* 0: what there are */
+    int64_t index_base;
+    int32_t padded, unused;
+} lm_args_pooling;
 
 /* ---- random numbers (random.cu) ---- */
 

@@ -190,6 +190,7 @@ luma_status lm_cuda_normalize(luma_state *S, lm_device *d, const lm_normalize *n
 luma_status lm_cuda_search(luma_state *S, lm_device *d, const lm_search *s);
 luma_status lm_cuda_sort(luma_state *S, lm_device *d, const lm_sort *s);
 luma_status lm_cuda_index(luma_state *S, lm_device *d, const lm_index *i);
+luma_status lm_cuda_pooling(luma_state *S, lm_device *d, const lm_pooling *p);
 luma_status lm_cuda_count_nonzero(luma_state *S, lm_device *d, const luma_tensor *x,
                                   int64_t *count);
 luma_status lm_cuda_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,

@@ -329,6 +329,7 @@ const lm_device_ops lm_cuda_ops = {
     .conv = lm_cuda_conv,
     .sort = lm_cuda_sort,
     .index = lm_cuda_index,
+    .pooling = lm_cuda_pooling,
     .count_nonzero = lm_cuda_count_nonzero,
     .nonzero = lm_cuda_nonzero,
     .scan = lm_cuda_scan,
