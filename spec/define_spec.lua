@@ -13,6 +13,16 @@ local function fails(message, f, ...)
 end
 
 describe("luma.define", function()
+  teardown(function() -- other specs go through what is luma's own
+    for i = #luma.ops, 1, -1 do
+      local row = luma.ops[i]
+      if row.row == "defined" then
+        luma[row.name] = nil
+        table.remove(luma.ops, i)
+      end
+    end
+  end)
+
   local x = luma.tensor{{1, -2}, {3, 4}}
 
   it("makes a function, a method and help of a Lua function", function()

@@ -28,7 +28,7 @@ describe("modules and names:", function()
     local x = T {1, 2}
     for _, row in ipairs(luma.ops) do
       assert.equal("function", type(luma[row.name]), row.name)
-      if row.row ~= "make" and not row.signature:find("^list") then
+      if row.row ~= "make" and not row.signature:find("^list") and not row.signature:find("^equation") then
         assert.equal(luma[row.name], x[row.name], row.name)
       end
       if row.inplace then
