@@ -229,9 +229,18 @@ describe("luma.show", function()
     end)
 end)
 
+-- The rows that are luma's own: those of scripts may have no more than a name.
+local function rows()
+    local list = {}
+    for _, row in ipairs(luma.ops) do
+        if row.row ~= "defined" then list[#list + 1] = row end
+    end
+    return list
+end
+
 describe("luma.help", function()
     it("explains every operation of the registry", function()
-        for _, row in ipairs(luma.ops) do
+        for _, row in ipairs(rows()) do
             local text = luma.help(row.name)
             assert.equal(1, (text:find("luma." .. row.name .. "(", 1, true)))
             assert.is_truthy(text:find(row.doc, 1, true))
@@ -246,7 +255,7 @@ describe("luma.help", function()
         luma.manual_seed(1)
         local first = luma.rand(1):item()
         luma.manual_seed(1)
-        for _, row in ipairs(luma.ops) do
+        for _, row in ipairs(rows()) do
             local text = luma.help(row.name)
             assert.is_truthy(text:find("\n    example: luma.", 1, true), row.name)
             assert.equal(not chance[row.name], text:find("\n    --> ", 1, true) ~= nil, row.name)
@@ -255,7 +264,7 @@ describe("luma.help", function()
             assert.is_truthy(code:find("[.:]" .. row.name .. "%f[^%w_]"), row.name)
         end
         luma.manual_seed(1)
-        for _, row in ipairs(luma.ops) do luma.help(row.name) end
+        for _, row in ipairs(rows()) do luma.help(row.name) end
         assert.equal(first, luma.rand(1):item())
         assert.matches("\n    dtypes: integers on [%w: ]+\n", luma.help "lshift")
         assert.matches("\n    %-%-> {4, 24, 28} %[int32 3 ", luma.help "lshift")
@@ -287,7 +296,7 @@ describe("luma.help", function()
 
     it("explains every other function and method", function()
         local known = {}
-        for _, row in ipairs(luma.ops) do
+        for _, row in ipairs(rows()) do
             known[row.name], known[row.name .. "_"] = true, row.inplace
         end
         local function check(name, f)
