@@ -104,7 +104,9 @@ local special = {
   index_reduce = function() return {float(3, 4), 1, positions(), luma.ones(2, 4), {reduce = "prod"}} end,
   index_put = function() return {float(3, 4), {positions(), luma.tensor({4, 4}, "int64")}, luma.ones(2)} end,
   masked_scatter = function() return {float(3, 4), float(3, 4):gt(8), luma.ones(5)} end,
-  addmm = function() return {float(3, 4), float(3, 2, 2):select(3, 1), float(4, 3):t():slice(1, 3, 1, -2)} end,
+  addmm = function()
+    return {float(3, 4), float(3, 2, 2):select(3, 1), float(4, 3):t():slice(1, 3, 1, -2)}
+  end,
   addmv = function() return {float(12), float(12, 1), luma.ones(1, {dtype = "int32"})} end,
   addr = function() return {float(3, 4), luma.ones(3), luma.ones(8):slice(1, 1, 8, 2)} end,
   baddbmm = function() return {float(2, 2, 3), float(2, 2, 3), luma.ones(2, 3, 3)} end,

@@ -249,6 +249,12 @@ describe("long lines", function()
       local y = x:to(dtype):cumprod()
       at_places(function(i) assert.equal(want[i], y[i]) end)
     end
+    for _, dtype in ipairs {"bool", "uint8", "int32", "uint32", "float8_e4m3", "float16"} do
+      local ones = luma.ones({n}, {dtype = dtype})
+      ones[150000] = 0
+      local y = ones:cumprod()
+      at_places(function(i) assert.equal(i < 150000 and 1 or 0, y[i]) end)
+    end
     -- 2 and 1/2, mostly 2: out of range, then back
     local up = luma.full({n}, 2, {dtype = "float64"})
     up:narrow(1, 100002, 100002):fill_(0.5)
