@@ -289,6 +289,14 @@ static luma_status put_row(lowering *w, const lm_fused_node *node, lm_op op, int
     return LUMA_OK;
 }
 
+/* Powers that may be other rows: they go row by row, where that is decided. */
+static bool is_plain_power(const lm_fused_node *node, const value *power) {
+    if (node->op != LM_OP_pow || is_tensor(power)) return false;
+    luma_scalar v = power->t.number;
+    double d = v.kind == LUMA_IS_FLOAT ? v.u.d : (double)v.u.i;
+    return d == 1 || d == 2 || d == 3 || d == 0.5 || d == -1;
+}
+
 static luma_status lower_node(lowering *w, const lm_fused_node *node, value *out) {
     value *ins[3] = {NULL, NULL, NULL}, number;
     const luma_tensor *pair[2];
@@ -296,6 +304,8 @@ static luma_status lower_node(lowering *w, const lm_fused_node *node, value *out
     lm_exact e;
     for (int i = 0; i < nin; i++)
         ins[i] = &w->values[node->in[i]];
+    if (nin == 2 && is_plain_power(node, ins[1]))
+        return lm_fail(w->S, LUMA_ERR_UNSUPPORTED, 0, "not in one pass");
     if (node->real && !is_real(&ins[0]->t) && !is_real(&ins[1]->t)) make_real(w, ins, &number);
     if (nin == 2) {
         pair[0] = &ins[0]->t;
