@@ -35,7 +35,8 @@ local ELEMENTWISE = {unary = true, unary_p = true, test = true, binary = true, c
 local function call(row, dtype)
   local x = luma.ones(2, 2):to(dtype)
   if row.row == "ternary" then return pcall(luma[row.name], luma.ones(2, 2):gt(0), x, x) end
-  if row.row == "unary_p" then return pcall(luma[row.name], x, 1, 1) end
+  local one = row.row == "unary_p" and not row.signature:find(",.*,") -- number
+  if row.row == "unary_p" then return pcall(luma[row.name], x, 1, not one and 1 or nil) end
   if ARITY[row.row] == 2 then return pcall(luma[row.name], x, x) end
   return pcall(luma[row.name], x)
 end
