@@ -185,6 +185,16 @@ static luma_status clamp_bound(luma_state *S, luma_scalar v, luma_dtype dtype, i
     return LUMA_OK;
 }
 
+/* What number i of a row is where none is given; those of clamp are set apart. */
+static luma_scalar default_param(lm_op op, int i) {
+    double d = 0;
+    if (op == LM_OP_elu || op == LM_OP_celu) d = 1;
+    if (op == LM_OP_leaky_relu) d = 0.01;
+    if (op == LM_OP_hardtanh) d = i ? 1 : -1;
+    if (op == LM_OP_softplus) d = i ? 20 : 1;
+    return (luma_scalar){.kind = LUMA_IS_FLOAT, .u.d = d};
+}
+
 luma_status lm_map_params(luma_state *S, lm_op op, luma_dtype dtype, const luma_scalar *params,
                           lm_params *out) {
     bool real = lm_dtype_is_float(dtype);
@@ -202,8 +212,12 @@ luma_status lm_map_params(luma_state *S, lm_op op, luma_dtype dtype, const luma_
             int64_t i;
             double d;
         } element = {0};
-        LM_TRY(lm_map_encode(S, v, dtype, dtype, 2 + i, false, &element));
-        set_param(out, i, lm_cpu(S)->ops->decode(dtype, &element));
+        /* numbers of rows that only floats have are not rounded to small ones */
+        luma_dtype held =
+            lm_ops[op].takes == LM_TAKES_FLOATS ? (luma_dtype)lm_dtypes[dtype].compute : dtype;
+        if (v.kind == LUMA_NOT_A_NUMBER && op != LM_OP_affine) v = default_param(op, i);
+        LM_TRY(lm_map_encode(S, v, held, held, 2 + i, false, &element));
+        set_param(out, i, lm_cpu(S)->ops->decode(held, &element));
     }
     return LUMA_OK;
 }

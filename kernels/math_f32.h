@@ -20,15 +20,18 @@
 #define LM_LN2_LO_F32 0x1.7f7d1cp-20f
 #define LM_LOG2E_F32 0x1.715476p+0f
 
-/* e^r for |r| <= 0.3467. Error 2^-28.2. */
-LM_FN float lm_exp_near_0_f32(float r) {
+/* (e^r - 1 - r) / r^2 for |r| <= 0.3467. Error of e^r 2^-28.2. */
+LM_FN float lm_exp_tail_f32(float r) {
     float p = 0x1.694cc6p-10f;
     p = lm_fma_f32(p, r, 0x1.123986p-7f);
     p = lm_fma_f32(p, r, 0x1.555a26p-5f);
     p = lm_fma_f32(p, r, 0x1.555492p-3f);
-    p = lm_fma_f32(p, r, 0x1.fffffap-2f);
-    p = lm_fma_f32(p, r, 1.0f);
-    return lm_fma_f32(p, r, 1.0f);
+    return lm_fma_f32(p, r, 0x1.fffffap-2f);
+}
+
+/* e^r for |r| <= 0.3467. */
+LM_FN float lm_exp_near_0_f32(float r) {
+    return lm_fma_f32(lm_fma_f32(lm_exp_tail_f32(r), r, 1.0f), r, 1.0f);
 }
 
 /* x * 2^n for -252 <= n <= 254; rounded once, if at all, where x * 2^(n/2) is a normal float. */
@@ -56,14 +59,16 @@ LM_FN float lm_exp_f32(float x) {
     return lm_scale_f32(lm_exp_near_0_f32(r), n);
 }
 
-/* Natural logarithm. ulp 0.9. x = 2^k (1 + f), |f| <= 1/3; log(1 + f) = f - f^2/2 + f^3 Q(f),
-** error 2^-30 absolute. */
-LM_FN float lm_log_f32(float x) {
+/* x = 2^k (1 + f), |f| <= 1/3, for finite x > 0; f is the result, k a whole number. */
+LM_FN float lm_split_f32(float x, float *k) {
     float scaled = x < 0x1p-126f ? x * 0x1p23f : x;
-    float k = x < 0x1p-126f ? -23.0f : 0.0f;
     int32_t e = (int32_t)(lm_bits_f32(scaled) - 0x3f2aaaabu) >> 23;
-    float f = lm_float_f32(lm_bits_f32(scaled) - ((uint32_t)e << 23)) - 1.0f;
-    k += (float)e;
+    *k = (x < 0x1p-126f ? -23.0f : 0.0f) + (float)e;
+    return lm_float_f32(lm_bits_f32(scaled) - ((uint32_t)e << 23)) - 1.0f;
+}
+
+/* log(1 + f) - f for |f| <= 1/3, as f^2 Q(f). Error of the logarithm 2^-30 absolute. */
+LM_FN float lm_log_tail_f32(float f) {
     float q = -0x1.115be6p-3f;
     q = lm_fma_f32(q, f, 0x1.21e85cp-3f);
     q = lm_fma_f32(q, f, -0x1.ee8a26p-4f);
@@ -73,12 +78,26 @@ LM_FN float lm_log_f32(float x) {
     q = lm_fma_f32(q, f, -0x1.fffddcp-3f);
     q = lm_fma_f32(q, f, 0x1.5554e2p-2f);
     q = lm_fma_f32(q, f, -0.5f);
-    float y = q * (f * f);
-    y = lm_fma_f32(k, LM_LN2_LO_F32, y) + f;
-    y = lm_fma_f32(k, LM_LN2_HI_F32, y);
+    return q * (f * f);
+}
+
+/* k ln 2 + log(1 + f). */
+LM_FN float lm_log_joined_f32(float k, float f) {
+    float y = lm_fma_f32(k, LM_LN2_LO_F32, lm_log_tail_f32(f)) + f;
+    return lm_fma_f32(k, LM_LN2_HI_F32, y);
+}
+
+/* y, which is a logarithm of x where 0 < x < infinity, or what it is elsewhere. */
+LM_FN float lm_log_of_f32(float x, float y) {
     y = x < LM_INF_F32 ? y : x;
     float out = x == 0.0f ? -LM_INF_F32 : LM_NAN_F32;
     return x > 0.0f ? y : out;
+}
+
+/* Natural logarithm. ulp 0.9. */
+LM_FN float lm_log_f32(float x) {
+    float k, f = lm_split_f32(x, &k);
+    return lm_log_of_f32(x, lm_log_joined_f32(k, f));
 }
 
 /* Hyperbolic tangent. ulp 1.4. Below 0.625 an odd polynomial (error 2^-27.7), above 1 - 2 / (e^2x

@@ -84,10 +84,9 @@ LM_FN double lm_split_f64(double x, double *k) {
     return m;
 }
 
-/* Natural logarithm. ulp 0.8. x = 2^k (1 + f), s = f / (2 + f): log(1 + f) = 2 s + s R(s^2), error
-** 2^-62.7. As 2 s = f - f^2/2 + s f^2/2, the exact f comes first. */
-LM_FN double lm_log_f64(double x) {
-    double k, f = lm_split_f64(x, &k) - 1.0;
+/* f - log(1 + f) - k_low (second part of ln 2) for |f| <= 1/3: with s = f / (2 + f), log(1 + f) = 2 s + s R(s^2), error 2^-62.7;
+** as 2 s = f - f^2/2 + s f^2/2, the exact f stands apart. */
+LM_FN double lm_log_tail_f64(double f, double k_low) {
     double s = f / (2.0 + f);
     double z = s * s;
     double p = 0x1.1b7592879a044p-3;
@@ -99,11 +98,25 @@ LM_FN double lm_log_f64(double x) {
     p = lm_fma_f64(p, z, 0x1.999999999c15bp-2);
     p = lm_fma_f64(p, z, 0x1.555555555554fp-1);
     double h = 0.5 * f * f;
-    double y = lm_fma_f64(k, LM_LN2_LO_F64, s * lm_fma_f64(p, z, h));
-    y = lm_fma_f64(k, LM_LN2_HI_F64, f - (h - y));
+    return h - lm_fma_f64(k_low, LM_LN2_LO_F64, s * lm_fma_f64(p, z, h));
+}
+
+/* k ln 2 + log(1 + f). */
+LM_FN double lm_log_joined_f64(double k, double f) {
+    return lm_fma_f64(k, LM_LN2_HI_F64, f - lm_log_tail_f64(f, k));
+}
+
+/* y, which is a logarithm of x where 0 < x < infinity, or what it is elsewhere. */
+LM_FN double lm_log_of_f64(double x, double y) {
     y = x < LM_INF_F64 ? y : x;
     double out = x == 0.0 ? -LM_INF_F64 : LM_NAN_F64;
     return x > 0.0 ? y : out;
+}
+
+/* Natural logarithm. ulp 0.8. */
+LM_FN double lm_log_f64(double x) {
+    double k, f = lm_split_f64(x, &k) - 1.0;
+    return lm_log_of_f64(x, lm_log_joined_f64(k, f));
 }
 
 /* Hyperbolic tangent. ulp 1.2. Below 0.625 an odd polynomial (error 2^-56.4), above 1 - 2 / (e^2x
@@ -131,11 +144,8 @@ LM_FN double lm_tanh_f64(double x) {
     return lm_copysign_f64(a >= 0.625 ? big : small, x);
 }
 
-/* Error function. ulp 1.2. Below 0.84 an odd polynomial (error 2^-56), above 1 - e^(-x^2) G(u) /
-** (x + 3), u = (x - 3) / (x + 3) (error of G 2^-52.8), from 5.95 on 1. */
-LM_FN double lm_erf_f64(double x) {
-    double t, k;
-    double a = lm_abs_f64(x);
+/* erf(a) for |a| <= 0.84: an odd polynomial. Error 2^-56. */
+LM_FN double lm_erf_near_0_f64(double a) {
     double s = a * a;
     double p = 0x1.70e8e51900367p-27;
     p = lm_fma_f64(p, s, -0x1.51872ec5dbfbfp-23);
@@ -148,7 +158,15 @@ LM_FN double lm_erf_f64(double x) {
     p = lm_fma_f64(p, s, 0x1.ce2f21a03f0dbp-4);
     p = lm_fma_f64(p, s, -0x1.812746b03799fp-2);
     p = lm_fma_f64(p, s, 0x1.06eba8214db68p-3);
-    double small = lm_fma_f64(p, a, a);
+    return lm_fma_f64(p, a, a);
+}
+
+/* Error function. ulp 1.2. Above 0.84 1 - e^(-x^2) G(u) /
+** (x + 3), u = (x - 3) / (x + 3) (error of G 2^-52.8), from 5.95 on 1. */
+LM_FN double lm_erf_f64(double x) {
+    double t, k;
+    double a = lm_abs_f64(x);
+    double small = lm_erf_near_0_f64(a);
     double c = a > 5.95 ? 5.95 : a; /* NaN stays */
     double w = 1.0 / (c + 3.0), u = (c - 3.0) * w;
     double g = 0x1.2f9b0877d33d9p-20;
@@ -173,26 +191,10 @@ LM_FN double lm_erf_f64(double x) {
     return lm_copysign_f64(a >= 0.84 ? big : small, x);
 }
 
-/* x times the normal distribution function of x. ulp 3.1. Relatively right in both tails; -0 at
-** -infinity. Below 0.75 the function is 0.5 + x R(x^2) (error 2^-56.7). Above, with t = |x|, t
-** times the function at -t is e^(-t^2/2) H(u), u = (t - 5) / (t + 5) (error 2^-54.2); t^2 is kept
-** in two parts, since e^ makes its absolute error relative. */
-LM_FN double lm_gelu_f64(double x) {
-    double t, k;
-    double a = lm_abs_f64(x);
-    double s = x * x;
-    double p = 0x1.10c7b0a023f8ap-29;
-    p = lm_fma_f64(p, s, -0x1.5f533cc0a8cbfp-25);
-    p = lm_fma_f64(p, s, 0x1.656dcb49ad2eap-21);
-    p = lm_fma_f64(p, s, -0x1.3ce84ec049e0bp-17);
-    p = lm_fma_f64(p, s, 0x1.e42b085351955p-14);
-    p = lm_fma_f64(p, s, -0x1.37403f6088404p-10);
-    p = lm_fma_f64(p, s, 0x1.46d042974db2cp-7);
-    p = lm_fma_f64(p, s, -0x1.1058377e2ccdcp-4);
-    p = lm_fma_f64(p, s, 0x1.9884533d4364fp-2);
-    double small = x * lm_fma_f64(p, x, 0.5);
-    double c = a > 38.6 ? 38.6 : a; /* below the least double from there on */
-    double u = (c - 5.0) / (c + 5.0);
+/* t e^(t^2/2) times the normal distribution function at -t, for 0.75 <= t <= 38.6: a polynomial in
+** (t - 5) / (t + 5). Error 2^-54.2. */
+LM_FN double lm_normal_tail_f64(double t) {
+    double u = (t - 5.0) / (t + 5.0);
     double h = 0x1.65b04da1d9ae6p-29;
     h = lm_fma_f64(h, u, -0x1.9a7ef4a1683eap-26);
     h = lm_fma_f64(h, u, -0x1.2f912d881d163p-26);
@@ -214,6 +216,29 @@ LM_FN double lm_gelu_f64(double x) {
     h = lm_fma_f64(h, u, -0x1.5c51455904991p-4);
     h = lm_fma_f64(h, u, 0x1.a9353f7be5c83p-5);
     h = lm_fma_f64(h, u, 0x1.89d3abe1f95aep-2);
+    return h;
+}
+
+/* x times the normal distribution function of x. ulp 3.1. Relatively right in both tails; -0 at
+** -infinity. Below 0.75 the function is 0.5 + x R(x^2) (error 2^-56.7). Above, with t = |x|, t
+** times the function at -t is e^(-t^2/2) H(u), u = (t - 5) / (t + 5) (error 2^-54.2); t^2 is kept
+** in two parts, since e^ makes its absolute error relative. */
+LM_FN double lm_gelu_f64(double x) {
+    double t, k;
+    double a = lm_abs_f64(x);
+    double s = x * x;
+    double p = 0x1.10c7b0a023f8ap-29;
+    p = lm_fma_f64(p, s, -0x1.5f533cc0a8cbfp-25);
+    p = lm_fma_f64(p, s, 0x1.656dcb49ad2eap-21);
+    p = lm_fma_f64(p, s, -0x1.3ce84ec049e0bp-17);
+    p = lm_fma_f64(p, s, 0x1.e42b085351955p-14);
+    p = lm_fma_f64(p, s, -0x1.37403f6088404p-10);
+    p = lm_fma_f64(p, s, 0x1.46d042974db2cp-7);
+    p = lm_fma_f64(p, s, -0x1.1058377e2ccdcp-4);
+    p = lm_fma_f64(p, s, 0x1.9884533d4364fp-2);
+    double small = x * lm_fma_f64(p, x, 0.5);
+    double c = a > 38.6 ? 38.6 : a; /* below the least double from there on */
+    double h = lm_normal_tail_f64(c);
     double q = c * c;
     double low = lm_fma_exact_f64(c, c, -q);
     double r = lm_exp_reduce_f64(-0.5 * q, &t, &k);

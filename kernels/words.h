@@ -9,6 +9,8 @@
 
 #include "math_f32.h"
 #include "math_f64.h"
+#include "math_logs.h"
+#include "math_rare.h"
 #include "scalar.h"
 
 #ifndef lm_words_h
@@ -63,6 +65,39 @@
 #define TANH(a) LM_NAME(tanh)(a)
 #define ERF(a) LM_NAME(erf)(a)
 #define GELU(a) LM_NAME(gelu)(a)
+#define EXP2(a) LM_NAME(exp2)(a)
+#define EXPM1(a) LM_NAME(expm1)(a)
+#define LOG1P(a) LM_NAME(log1p)(a)
+#define LOG2(a) LM_NAME(log2)(a)
+#define LOG10(a) LM_NAME(log10)(a)
+#define SINH(a) LM_NAME(sinh)(a)
+#define COSH(a) LM_NAME(cosh)(a)
+#define TAN(a) LM_NAME(tan)(a)
+#define ASIN(a) LM_NAME(asin)(a)
+#define ACOS(a) LM_NAME(acos)(a)
+#define ATAN(a) LM_NAME(atan)(a)
+#define ASINH(a) LM_NAME(asinh)(a)
+#define ACOSH(a) LM_NAME(acosh)(a)
+#define ATANH(a) LM_NAME(atanh)(a)
+#define CBRT(a) LM_NAME(cbrt)(a)
+#define LGAMMA(a) LM_NAME(lgamma)(a)
+#define DIGAMMA(a) LM_NAME(digamma)(a)
+#define ERFC(a) LM_NAME(erfc)(a)
+#define ERFINV(a) LM_NAME(erfinv)(a)
+#define LOGIT(a) LM_NAME(logit)(a)
+#define SINC(a) LM_NAME(sinc)(a)
+#define MISH(a) LM_NAME(mish)(a)
+#define LOGSIGMOID(a) LM_NAME(logsigmoid)(a)
+#define GELU_TANH(a) LM_NAME(gelu_tanh)(a)
+#define SOFTPLUS(a, beta, threshold) LM_NAME(softplus)(a, beta, threshold)
+#define ATAN2(a, b) LM_NAME(atan2)(a, b)
+#define HYPOT(a, b) LM_NAME(hypot)(a, b)
+#define LOGADDEXP(a, b) LM_NAME(logaddexp)(a, b)
+#define COPYSIGN(a, b) LM_NAME(copysign)(a, b)
+#define POSITIVE(a, yes, no) ((a) > 0 ? (yes) : (no)) /* the second for NaN */
+#define GCD(a, b) LM_NAME(gcd)(a, b)
+#define LCM(a, b) LM_NAME(lcm)(a, b)
+#define POPCOUNT(a) LM_NAME(popcount)(a)
 
 /* kinds of the tokens, for #if */
 #define LM_BOOL 0
@@ -83,7 +118,7 @@
 #define LM_KIND LM_KIND__(LM_T)
 
 /* Unsigned types to wrap in: at least 32 bits, so that no product is promoted to a signed int. */
-typedef uint32_t lm_wrap_u8, lm_wrap_i8, lm_wrap_i16, lm_wrap_i32, lm_wrap_u32;
+typedef uint32_t lm_wrap_b8, lm_wrap_u8, lm_wrap_i8, lm_wrap_i16, lm_wrap_i32, lm_wrap_u32;
 typedef uint64_t lm_wrap_i64;
 
 /* a / b toward zero for b != 0 and no overflow. There is no vector division of integers; a float

@@ -30,6 +30,18 @@ LM_FN LM_C LM_NAME(min)(LM_C a, LM_C b) {
     return a < b ? a : b;
 }
 
+/* Bits that are set, by sums of neighbours. */
+LM_FN LM_C LM_NAME(popcount)(LM_C a) {
+    LM_U v = (LM_U)a & ~(LM_U)0 >> 8 * (sizeof(LM_U) - sizeof(LM_C));
+    v -= (v >> 1) & (LM_U)0x5555555555555555;
+    v = (v & (LM_U)0x3333333333333333) + ((v >> 2) & (LM_U)0x3333333333333333);
+    v = (v + (v >> 4)) & (LM_U)0x0f0f0f0f0f0f0f0f;
+    v += v >> 8;
+    v += v >> 16;
+    v += v >> 16 >> 16;
+    return (LM_C)(v & 0x7f);
+}
+
 #if LM_KIND == LM_BOOL
 
 LM_FN LM_C LM_NAME(not )(LM_C a) {
@@ -77,6 +89,29 @@ LM_FN LM_C LM_NAME(pow)(LM_C a, LM_C b) {
         base *= base;
     }
     return (LM_C)result;
+}
+
+/* Euclid's; of magnitudes, so that the least integer has one. */
+LM_FN LM_U LM_NAME(magnitude)(LM_C a) {
+    return a > 0 ? (LM_U)a : 0 - (LM_U)a;
+}
+LM_FN LM_C LM_NAME(gcd)(LM_C a, LM_C b) {
+    LM_U x = LM_NAME(magnitude)(a), y = LM_NAME(magnitude)(b);
+    while (y != 0) {
+        LM_U rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return (LM_C)x;
+}
+LM_FN LM_C LM_NAME(lcm)(LM_C a, LM_C b) {
+    LM_U x = LM_NAME(magnitude)(a), y = LM_NAME(magnitude)(b), g = x, rest = y;
+    while (rest != 0) {
+        LM_U next = g % rest;
+        g = rest;
+        rest = next;
+    }
+    return (LM_C)(x / (g == 0 ? 1 : g) * y);
 }
 
 /* Counts are compared as unsigned numbers, so that negative ones are past the width. */

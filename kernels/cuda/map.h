@@ -19,6 +19,12 @@
 #define LM_MAP_WORDS 16
 #endif
 
+#if defined(__CUDACC__)
+#define LM_MAP_FN LM_FN
+#else
+#define LM_MAP_FN static __attribute__((noinline, unused))
+#endif
+
 /* An element of the compute type as lm_map_operand holds it. */
 LM_FN LM_C lm_map_number(uint64_t bits) {
     union {
@@ -79,6 +85,15 @@ LM_FN LM_C lm_map_number(uint64_t bits) {
 #ifndef LM_MAP_math
 #define LM_MAP_math(...)
 #endif
+#ifndef LM_MAP_logs
+#define LM_MAP_logs(...)
+#endif
+#ifndef LM_MAP_rare
+#define LM_MAP_rare(...)
+#endif
+#ifndef LM_MAP_activation
+#define LM_MAP_activation(...)
+#endif
 #ifndef LM_MAP_binary
 #define LM_MAP_binary(...)
 #endif
@@ -90,6 +105,9 @@ LM_FN LM_C lm_map_number(uint64_t bits) {
 #endif
 #define ROW_OF_unary LM_MAP_unary
 #define ROW_OF_math LM_MAP_math
+#define ROW_OF_logs LM_MAP_logs
+#define ROW_OF_rare LM_MAP_rare
+#define ROW_OF_activation LM_MAP_activation
 #define ROW_OF_binary LM_MAP_binary
 #define ROW_OF_bits LM_MAP_bits
 #define ROW_OF_compare LM_MAP_compare

@@ -1,6 +1,6 @@
 /* map_loop.h -- the loop of elementwise kernels whose results have the storage type LM_R, in groups
-** of LM_V; template, included by map.h. f and nin are constants at every call, so they melt into
-** the loop. The result may be the very memory of an input: a thread reads what it then writes.
+** of LM_V; template, included by map.h. f and nin are constants at every call, so on a GPU they melt
+** into the loop; the emulated device has one loop for all rows. The result may be the very memory of an input: a thread reads what it then writes.
 ** Layer: kernels/cuda. */
 typedef struct __align__(LM_V * sizeof(LM_S)) {
     LM_S e[LM_V];
@@ -53,8 +53,8 @@ LM_FN int LM_LOOP(refused)(int guard, LM_S y) {
 }
 #endif
 
-LM_FN void LM_LOOP(map)(const lm_args_map *a, int nin, LM_C p0, LM_C p1,
-                        LM_R (*f)(MAP_ARGUMENTS(, , ))) {
+LM_MAP_FN void LM_LOOP(map)(const lm_args_map *a, int nin, LM_C p0, LM_C p1,
+                            LM_R (*f)(MAP_ARGUMENTS(, , ))) {
     const int first = nin == 3 ? 2 : 1, second = nin == 3 ? 3 : 2;
     const LM_S u = LM_STORE(lm_map_number(a->operand[first].number));
     const LM_S v = LM_STORE(lm_map_number(a->operand[second].number));

@@ -34,6 +34,11 @@ return {
     define = 'luma.define{name = "twice", signature = "x", forward = function(x) return x + x end}',
     kernel = 'luma.kernel("x * sigmoid(y)")(luma.tensor{1, 2}, luma.tensor{0, 1})',
     fuse = "luma.fuse(function(a, b) return luma.relu(a * b + 1) end)(luma.tensor{1, 2}, -1)",
+    elu = "luma.tensor{-1, 2}:elu()",
+    celu = "luma.tensor{-1, 2}:celu(2)",
+    leaky_relu = "luma.tensor{-1, 2}:leaky_relu(0.1)",
+    hardtanh = "luma.tensor{-2, 0.5, 2}:hardtanh()",
+    softplus = "luma.tensor{-1, 0, 30}:softplus()",
     where = "luma.where(luma.tensor{true, false, true}, luma.range(1, 3), 0)",
     -- reductions
     sum = "luma.tensor{{1, 2}, {3, 4}}:sum(1)",

@@ -221,6 +221,228 @@ function env.tanh(x)
   return 1 - 2 / (math.exp(2 * x) + 1)
 end
 
+-- ---- exponentials, logarithms, hyperbolic functions ----
+
+function env.expm1(x)
+  if math.abs(x) > 0.5 or x ~= x or x == 0 then return x == 0 and x or math.exp(x) - 1 end
+  local term, sum = x, x
+  for n = 2, 20 do
+    term = term * x / n
+    sum = sum + term
+  end
+  return sum
+end
+function env.log1p(x)
+  if x < -1 or x ~= x then return nan end
+  local u = 1 + x
+  if u == 1 or x == huge then return x end
+  return u == 0 and -huge or math.log(u) * (x / (u - 1)) -- Kahan's: the error of u cancels
+end
+function env.log2(x) return x < 0 and nan or math.log(x, 2) end
+function env.log10(x) return x < 0 and nan or math.log(x, 10) end
+function env.sinh(x)
+  if math.abs(x) > 30 then
+    local e = math.exp(math.abs(x) / 2)
+    return (x < 0 and -e or e) * 0.5 * e
+  end
+  local e = env.expm1(math.abs(x))
+  local y = (e + e / (e + 1)) / 2
+  return (x < 0 or 1 / x < 0) and -y or y
+end
+function env.cosh(x)
+  local e = math.exp(math.abs(x) / 2)
+  return e * 0.5 * e + 0.5 / e / e
+end
+function env.asinh(x)
+  local a = math.abs(x)
+  local y = a > 1e17 and math.log(a) + math.log(2) or env.log1p(a + a * a / (1 + math.sqrt(a * a + 1)))
+  return (x < 0 or 1 / x < 0) and -y or y
+end
+function env.acosh(x)
+  if x > 1e17 then return math.log(x) + math.log(2) end
+  return x < 1 and nan or env.log1p(x - 1 + math.sqrt((x - 1) * (x + 1)))
+end
+function env.atanh(x)
+  if x == 0 then return x end
+  local y = 0.5 * env.log1p(2 * math.abs(x) / (1 - math.abs(x)))
+  return x < 0 and -y or y
+end
+function env.logit(x)
+  if x > 0.25 and x < 0.75 then return env.log1p((2 * x - 1) / (1 - x)) end
+  return env.log(x / (1 - x))
+end
+function env.cbrt(x)
+  if x == 0 or x ~= x or x == huge or x == -huge then return x end
+  local y = math.abs(x) ^ (1 / 3)
+  y = y - (y - math.abs(x) / (y * y)) / 3
+  return x < 0 and -y or y
+end
+function env.hypot(x, y)
+  x, y = math.abs(x), math.abs(y)
+  if x == huge or y == huge then return huge end
+  local most = math.max(x, y)
+  if most == 0 or x ~= x or y ~= y then return x + y end
+  local scale = 2.0 ^ (most < 1e-280 and -1000 or exponent(most)) -- below, all is exact in parts
+  if most < 1e-280 then scale = 2.0 ^ -1000 end
+  return math.sqrt((x / scale) ^ 2 + (y / scale) ^ 2) * scale
+end
+function env.logaddexp(x, y)
+  if x ~= x or y ~= y then return nan end
+  if x == y then return x + math.log(2) end
+  return math.max(x, y) + env.log1p(math.exp(-math.abs(x - y)))
+end
+function env.sinc(x)
+  local a = math.abs(x)
+  if x == 0 then return 1.0 end
+  if a == huge or x ~= x then return nan end
+  local n = half_even(a)
+  local y = a < 2.0 ^ 51 and math.sin(math.pi * (a - n)) or 0
+  return (n % 2 == 1 and -y or y) / (math.pi * a)
+end
+function env.frac(x) return x - env.trunc(x) end
+-- by the bits: a NaN has a sign too
+function env.copysign(x, y)
+  local negative = string.unpack("<i8", string.pack("<d", y)) < 0
+  return negative and -math.abs(x) or math.abs(x)
+end
+
+-- ---- gamma functions, erf's relatives ----
+
+-- zeta(k) - 1 by its sum, the tail by Euler and Maclaurin
+local zeta = {}
+for k = 2, 60 do
+  local sum = 0
+  for n = 2, 59 do sum = sum + n ^ -k end
+  zeta[k] = sum + 60.0 ^ (1 - k) / (k - 1) + 60.0 ^ -k / 2 + k * 60.0 ^ (-k - 1) / 12
+            - k * (k + 1) * (k + 2) * 60.0 ^ (-k - 3) / 720
+            + k * (k + 1) * (k + 2) * (k + 3) * (k + 4) * 60.0 ^ (-k - 5) / 30240
+end
+local euler = 0.57721566490153286061
+function env.lgamma(x)
+  if x ~= x then return x end
+  if x == huge or x == -huge or x == 0 then return huge end
+  if x < 0 then
+    if x == x // 1 then return huge end
+    if x > -1e-17 then return -math.log(-x) end
+    return math.log(math.pi / math.abs(x * math.sin(math.pi * (x - x // 1)))) - env.lgamma(-x)
+  end
+  if x > 40 then
+    return (x - 0.5) * math.log(x) - x + 0.5 * math.log(2 * math.pi) + 1 / (12 * x) - 1 / (360 * x ^ 3)
+           + 1 / (1260 * x ^ 5)
+  end
+  local logs = 0
+  while x > 2.5 do
+    x = x - 1
+    logs = logs + math.log(x)
+  end
+  if x < 0.5 then return env.lgamma(x + 1) - math.log(x) end
+  -- Abramowitz and Stegun 6.1.33, around 2
+  local z = x < 1.5 and x - 1 or x - 2
+  local sum, power = z * (1 - euler), -z
+  for k = 2, 60 do
+    power = -power * z
+    sum = sum + zeta[k] * power / k
+  end
+  return (x < 1.5 and sum - env.log1p(z) or sum) + logs
+end
+-- From the root: (x - root) times the sum over n of 1 / ((root + n) (x + n)), all of one sign.
+function env.digamma(x)
+  if x ~= x or x == huge then return x end
+  if x == 0 then return 1 / x < 0 and huge or -huge end
+  if x < 0 then
+    if x == x // 1 then return nan end
+    if x > -1e-10 then return -1 / x - euler end
+    return env.digamma(1 - x) - math.pi / math.tan(math.pi * (x - x // 1))
+  end
+  if x > 1000 then return math.log(x) - 0.5 / x - 1 / (12 * x * x) end
+  if x < 0.5 then return env.digamma(x + 1) - 1 / x end
+  local root = 0x1.762d86356be3fp+0
+  local d = (x - root) - 0x1.b86a722197829p-54
+  local sum = 0
+  for n = 0, 99 do sum = sum + 1 / ((root + n) * (x + n)) end
+  local a, b = 1 / (root + 100), 1 / (x + 100)
+  sum = sum + env.log1p(d * a) / d + a * b / 2 + a * b * (a + b) / 12
+        - a * b * (a + b) * (a * a + b * b) / 120
+  return d * sum
+end
+function env.erfc(x)
+  if x ~= x then return x end
+  if x < 1 then return x < -7 and 2.0 or 1 - env.erf(x) end
+  return x > 28 and 0.0 or gauss(x, 1) * erfc_fraction(x)
+end
+function env.erfinv(x)
+  local a = math.abs(x)
+  if x == 0 then return x end
+  if a >= 1 or x ~= x then return a == 1 and x * huge or nan end
+  local l = env.log1p(-a * a) / 2 -- Winitzki's start, then Halley's steps
+  local c = 2 / (math.pi * 0.147) + l
+  local y = math.sqrt(math.sqrt(c * c - 2 * l / 0.147) - c)
+  if a < 1e-4 then y = a * math.sqrt(math.pi) / 2 end
+  for _ = 1, 3 do
+    local off = a < 0.5 and env.erf(y) - a or (1 - a) - env.erfc(y)
+    local step = off / (2 / math.sqrt(math.pi) * gauss(y, 1))
+    y = y - step / (1 + y * step)
+  end
+  return x < 0 and -y or y
+end
+
+-- ---- activations ----
+
+function env.relu6(x)
+  if x ~= x then return x end
+  return env.minimum(env.relu(x), math.type(x) == "integer" and 6 or 6.0)
+end
+function env.elu(x, alpha) return x > 0 and x or alpha * env.expm1(x) end
+function env.celu(x, alpha) return x > 0 and x or alpha * env.expm1(x / alpha) end
+function env.selu(x)
+  local scale, alpha = 1.0507009873554804934, 1.6732632423543772848
+  return x > 0 and scale * x or scale * alpha * env.expm1(x)
+end
+function env.softplus(x, beta, threshold)
+  local z = x * beta
+  if z > threshold then return x end
+  return (math.max(z, 0) + env.log1p(math.exp(-math.abs(z)))) / beta
+end
+function env.logsigmoid(x) return math.min(x, 0.0) - env.log1p(math.exp(-math.abs(x))) end
+function env.mish(x)
+  local e = math.exp(math.min(x, 40.0))
+  return x * (e * (e + 2) / (e * (e + 2) + 2))
+end
+function env.gelu_tanh(x)
+  if x < -40 then return -0.0 end
+  return x / (1 + math.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+end
+
+-- ---- integers ----
+
+local function unsigned_rest(a, b)
+  if b < 0 then return math.ult(a, b) and a or a - b end
+  if a >= 0 then return a % b end
+  local r = a - ((a >> 1) // b << 1) * b
+  return math.ult(r, b) and r or r - b
+end
+local function unsigned_quotient(a, b)
+  if b < 0 then return math.ult(a, b) and 0 or 1 end
+  if a >= 0 then return a // b end
+  local q = (a >> 1) // b << 1
+  return math.ult(a - q * b, b) and q or q + 1
+end
+function env.gcd(x, y)
+  x, y = x < 0 and -x or x, y < 0 and -y or y
+  while y ~= 0 do x, y = y, unsigned_rest(x, y) end
+  return x
+end
+function env.lcm(x, y)
+  local g = env.gcd(x, y)
+  x, y = x < 0 and -x or x, y < 0 and -y or y
+  return g == 0 and 0 or unsigned_quotient(x, g) * y
+end
+function env.popcount(x)
+  local n = 0
+  while x ~= 0 do n, x = n + (x & 1), x >> 1 end
+  return n
+end
+
 -- The formula of a row as a function of x, y, z, p, q.
 function oracle.compile(formula)
   return assert(load("local x, y, z, p, q = ... return " .. formula, "=formula", "t", env))

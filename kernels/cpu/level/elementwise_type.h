@@ -162,6 +162,11 @@ LM_FN LM_C LM_NAME(cos_of_small)(LM_C x, LM_C p0, LM_C p1) {
     (void)p1;
     return LM_NAME(cos_fast)(x);
 }
+LM_FN LM_C LM_NAME(tan_of_small)(LM_C x, LM_C p0, LM_C p1) {
+    (void)p0;
+    (void)p1;
+    return LM_NAME(tan_fast)(x);
+}
 LM_FN void LM_NAME(angles)(int64_t n, LM_C *r, const LM_C *x, LM_C (*fast)(LM_C, LM_C, LM_C),
                            LM_C (*complete)(LM_C, LM_C, LM_C)) {
     const int64_t block = 16 * LM_CHUNK;
@@ -181,6 +186,10 @@ LM_FN void LM_NAME(unary_row)(lm_op op, int64_t n, LM_C *r, const LM_C *x, LM_C 
 #if LM_KIND == LM_FLOAT
     if (op == LM_OP_sin) {
         LM_NAME(angles)(n, r, x, LM_NAME(sin_of_small), f);
+        return;
+    }
+    if (op == LM_OP_tan) {
+        LM_NAME(angles)(n, r, x, LM_NAME(tan_of_small), f);
         return;
     }
     if (op == LM_OP_cos) {
@@ -208,12 +217,26 @@ LM_FN void LM_NAME(test_row)(lm_op op, int64_t n, uint8_t *r, const LM_C *x, LM_
 #define PARAM(k) (LM_C) params->i[k]
 #endif
 
+#undef BY_F64
+#ifdef LM_ROWS_BY_F64
+#define BY_F64(name, call)                                                                         \
+    if (lm_is_wide(LM_OP_##name)) {                                                                \
+        call;                                                                                      \
+        return;                                                                                    \
+    }
+#else
+#define BY_F64(name, call)
+#endif
+#define WIDE_LINE(name, line) lm_##name##_##line##_f64
+
 #define UNARY_ROW(name, R, LOOP, loop, scalar, p0_, p1_, long_word)                                \
     LM_FN R SCALAR(name)(LM_C x, LM_C p0, LM_C p1) {                                               \
         (void)x, (void)p0, (void)p1;                                                               \
         return (R)(scalar);                                                                        \
     }                                                                                              \
     static void LINE(name)(int64_t n, R * r, const LM_C *x, LM_C p0, LM_C p1, bool stream) {       \
+        BY_F64(name, lm_unary_by_f64(n, (float *)(void *)r, (const float *)(const void *)x,        \
+                                     (lm_wide_unary *)(void (*)(void))WIDE_LINE(name, line)))      \
         loop(LM_OP_##name, n, r, x, p0, p1, !(long_word) && stream, SCALAR(name));                 \
     }                                                                                              \
     static void KERNEL(name)(MAP_ARGUMENTS) {                                                      \
@@ -221,6 +244,10 @@ LM_FN void LM_NAME(test_row)(lm_op op, int64_t n, uint8_t *r, const LM_C *x, LM_
     }
 #define BINARY_LINE(name, kind, R, loop, x_one, y_one, streams)                                    \
     static void LINE(name##_##kind)(int64_t n, R * r, const LM_C *x, const LM_C *y, bool stream) { \
+        BY_F64(name,                                                                               \
+               lm_binary_by_f64(n, (float *)(void *)r, (const float *)(const void *)x,             \
+                                (const float *)(const void *)y,                                    \
+                                (lm_wide_binary *)(void (*)(void))WIDE_LINE(name, kind##_line)))   \
         loop(n, r, x, x_one, y, y_one, (streams) && stream, SCALAR(name));                         \
     }
 #define BINARY_ROW(name, R, LOOP, loop, scalar, long_word, streams)                                \
