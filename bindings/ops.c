@@ -184,6 +184,28 @@ static void read_value(call *c, int p, int arg, int idx) {
     }
 }
 
+/* Rows that are others with an option: div{rounding = "floor"} is floor_div. */
+typedef struct {
+    lm_op op;
+    const char *option, *words[2];
+    lm_op to[2];
+} turn;
+static const turn turns[] = {
+    {LM_OP_div, "rounding", {"floor", "trunc"}, {LM_OP_floor_div, LM_OP_trunc_div}},
+    {LM_OP_gelu, "approximate", {"none", "tanh"}, {LM_OP_gelu, LM_OP_gelu_tanh}},
+};
+static const turn *turn_of(lm_op op) {
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        if (turns[i].op == op) return &turns[i];
+    }
+    return NULL;
+}
+/* Their option; round with decimals is round_decimals, which takes them. */
+static const char *own_option(lm_op op) {
+    const turn *t = turn_of(op);
+    return t ? t->option : op == LM_OP_round ? "decimals" : NULL;
+}
+
 /* "sum(x, dims, {keepdim =})": how the operation is called. */
 static const char *push_call(call *c) {
     lua_State *L = c->k.L;
@@ -199,13 +221,16 @@ static const char *push_call(call *c) {
         options = options || option;
         lua_concat(L, 2);
     }
-    lua_pushstring(L, c->op == LM_OP_div ? ", {rounding =})" : options ? "})" : ")");
+    if (own_option(c->op))
+        lua_pushfstring(L, ", {%s =})", own_option(c->op));
+    else
+        lua_pushstring(L, options ? "})" : ")");
     lua_concat(L, 2);
     return lua_tostring(L, -1);
 }
 
 static void too_many(call *c, int arg) {
-    const char *option = c->op == LM_OP_div ? "rounding" : NULL; /* choose_rounding */
+    const char *option = own_option(c->op);
     for (int p = 0; p < c->nparams && !option; p++) {
         if (c->params[p].option) option = c->params[p].name;
     }
@@ -493,19 +518,22 @@ static void push_out(call *c) {
 
 /* ---- rows whose Lua form differs from the registry's ---- */
 
-/* div with {rounding = "floor" | "trunc"} is another row. */
-static void choose_rounding(call *c) {
+/* Whether options are given that have it; its value is then on the stack. */
+static bool has_option(call *c, const char *name) {
+    return lua_istable(c->k.L, c->k.top) && lm_get_option(&c->k, c->k.top, name);
+}
+
+static void choose_row(call *c) {
     lua_State *L = c->k.L;
     int idx = c->k.top;
-    if (!lua_istable(L, idx)) return;
-    if (lm_get_option(&c->k, idx, "rounding")) {
-        const char *mode = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        if (strcmp(mode, "floor") == 0)
-            c->op = LM_OP_floor_div;
-        else if (strcmp(mode, "trunc") == 0)
-            c->op = LM_OP_trunc_div;
-        else
-            lm_bad(&c->k, idx, "\"floor\" or \"trunc\" expected");
+    const turn *t = turn_of(c->op);
+    if (t && has_option(c, t->option)) {
+        const char *word = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+        int k = 0;
+        while (k < 2 && strcmp(word, t->words[k]) != 0)
+            k++;
+        if (k == 2) lm_bad(&c->k, idx, "\"%s\" or \"%s\" expected", t->words[0], t->words[1]);
+        c->op = t->to[k];
         /* a copy of the options without it: the row does not know it */
         lua_newtable(L);
         for (lua_pushnil(L); lua_next(L, idx);) {
@@ -514,8 +542,11 @@ static void choose_rounding(call *c) {
             lua_rawset(L, -4);
         }
         lua_pushnil(L);
-        lua_setfield(L, -2, "rounding");
+        lua_setfield(L, -2, t->option);
         lua_replace(L, idx);
+        lua_settop(L, idx);
+    } else if (c->op == LM_OP_round && has_option(c, "decimals")) {
+        c->op = LM_OP_round_decimals;
         lua_settop(L, idx);
     }
     c->k.option = NULL;
@@ -541,7 +572,7 @@ static void check_special(call *c) {
     if ((c->op == LM_OP_max || c->op == LM_OP_min) && lm_box_test(L, 2))
         lm_bad(&c->k, 2, "a dim expected, got a tensor: '%s' takes two tensors",
                c->op == LM_OP_max ? "maximum" : "minimum");
-    if (c->op == LM_OP_div) choose_rounding(c);
+    choose_row(c);
     if (c->op == LM_OP_tensordot) split_dims(c);
     if (c->op == LM_OP_norm && lua_type(L, 2) == LUA_TSTRING) {
         if (strcmp(lua_tostring(L, 2), "fro") != 0)

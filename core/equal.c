@@ -2,7 +2,7 @@
 ** masks stay small, and the first difference ends the search. Layer: core. */
 #include <string.h>
 
-#include "tensor.h"
+#include "compose.h"
 
 #define PART (1 << 18) /* elements compared at once */
 
@@ -179,4 +179,21 @@ luma_status luma_allclose(luma_state *S, bool *value, const luma_tensor *x, cons
     luma_status status = all_hold(S, value, &mask);
     luma_release(S, &mask);
     return status;
+}
+
+luma_status luma_isclose(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                         const luma_tensor *y, double rtol, double atol, bool equal_nan) {
+    const luma_tensor *both[] = {x, y};
+    lm_device *device;
+    tolerance rule = {{LUMA_IS_FLOAT, {.d = rtol}}, {LUMA_IS_FLOAT, {.d = atol}}, equal_nan};
+    if (!x->storage) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "a tensor expected");
+    if (!(rtol >= 0)) return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "%g: not negative expected", rtol);
+    if (!(atol >= 0)) return lm_fail(S, LUMA_ERR_ARGUMENT, 4, "%g: not negative expected", atol);
+    LM_TRY(lm_same_device(S, both, 2, &device));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *mask = lm_temp(&s);
+    LM_DO(&s, near(S, mask, x, y, &rule));
+    LM_DO(&s, lm_give(&s, out, mask));
+    return lm_scope_close(&s);
 }

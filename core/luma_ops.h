@@ -446,6 +446,33 @@ LUMA_VIEW(quantize_blocks, luma_quant_format format);
 LUMA_VIEW(dequantize_blocks, luma_quant_format format);
 LUMA_VIEW(matmul_blocks, const luma_tensor *blocks, luma_quant_format format);
 
+/* x + value a b, x + value a / b; of integers the first takes whole numbers only, the second is a
+** float. */
+LUMA_VIEW(addcmul, const luma_tensor *a, const luma_tensor *b, luma_scalar value);
+LUMA_VIEW(addcdiv, const luma_tensor *a, const luma_tensor *b, luma_scalar value);
+/* x + weight (end - x), exact at both ends; weight a tensor or a number. A float. */
+LUMA_VIEW(lerp, const luma_tensor *end, const luma_tensor *weight);
+/* NaN, infinity and -infinity replaced; NULL: by 0, the greatest and the least number of the dtype. */
+LUMA_VIEW(nan_to_num, const luma_scalar *nan, const luma_scalar *above, const luma_scalar *below);
+/* Rounded to so many digits behind the point, or before it where negative: x 10^decimals rounded,
+** divided again. Integers stay, where decimals is negative that is an error. */
+LUMA_VIEW(round_decimals, int64_t decimals);
+/* The halves a, b of x along dim: a sigmoid(b), silu(a) b. Errors: an odd size. */
+LUMA_VIEW(glu, int64_t dim);
+LUMA_VIEW(swiglu, int64_t dim);
+/* x where positive, else weight x; weight () or (1) or (c), one a channel, which is dim 1 of x. */
+LUMA_VIEW(prelu, const luma_tensor *weight);
+/* A view turned k times by a right angle, from the first of two dims to the second; n 0: dims 0, 1. */
+LUMA_VIEW(rot90, int64_t k, int n, const int64_t *dims);
+/* Every position of dim (NULL: of all elements in one line) repeats times, a number or an integer
+** tensor () or (1) or (size). */
+LUMA_VIEW(repeat_interleave, const luma_tensor *repeats, const int64_t *dim);
+/* Tensors joined side by side: along dim 1, vectors along dim 0; below each other, vectors as rows. */
+LUMA_API luma_status luma_hstack(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs);
+LUMA_API luma_status luma_vstack(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs);
+/* bool: |x - y| <= atol + rtol |y|. */
+LUMA_VIEW(isclose, const luma_tensor *y, double rtol, double atol, bool equal_nan);
+
 /* Values on the host. */
 LUMA_API luma_status luma_equal(luma_state *S, bool *value, const luma_tensor *x,
                                 const luma_tensor *y);

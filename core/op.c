@@ -162,6 +162,7 @@ typedef luma_status call_fn(luma_state *S, luma_tensor *outs, luma_list *list, b
 #define DTYPE(k) DTYPE_OR(k, LUMA_NDTYPES)
 #define WHOLE(value) ((luma_scalar){.kind = LUMA_IS_INT, .u.i = (value)})
 #define NUM_OR(k, otherwise) (args[k].given ? as_double(args[k].number) : (otherwise))
+#define SCALAR_PLACE(k) (args[k].given ? &args[k].number : NULL)
 #define SCALAR_OR(k, otherwise)                                                                    \
     (args[k].given ? args[k].number : (luma_scalar){.kind = LUMA_IS_INT, .u.i = (otherwise)})
 
