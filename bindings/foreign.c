@@ -112,8 +112,6 @@ static const struct {
     {"subtract", WRITE "x - y"},
     {"swapaxes", WRITE "x:transpose(d1, d2)"},
     {"swapdims", WRITE "x:transpose(d1, d2)"},
-    {"tan", WRITE "x:sin() / x:cos()"},
-    {"take_along_dim", WRITE "x:gather(dim, index)" FROM_ONE},
     {"to_dlpack", WRITE "x:dlpack()"},
     {"tolist", WRITE "x:totable()"},
     {"true_divide", WRITE "x / y"},

@@ -196,6 +196,57 @@ luma_status luma_round_decimals(luma_state *S, luma_tensor *out, const luma_tens
     return give(&s, out, y, x->dtype);
 }
 
+/* The neighbour of x toward y: the bits of floats, but for their sign, count up from 0. */
+luma_status luma_nextafter(luma_state *S, luma_tensor *out, const luma_tensor *x,
+                           const luma_tensor *y) {
+    LM_TRY(check(S, (const luma_tensor *[]){x, y}, 2));
+    luma_dtype result = lm_dtype_promote(x->dtype, y->dtype);
+    if (!lm_dtype_is_float(result)) result = S->default_dtype;
+    size_t size = lm_dtype_size(result);
+    luma_dtype bits = size == 1   ? LUMA_INT8
+                      : size == 2 ? LUMA_INT16
+                      : size == 4 ? LUMA_INT32
+                                  : LUMA_INT64;
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *a = lm_temp(&s), *b = lm_temp(&s), *above = lm_temp(&s), *positive = lm_temp(&s);
+    luma_tensor *away = lm_temp(&s), *step = lm_temp(&s), *next = lm_temp(&s), *least = lm_temp(&s);
+    luma_tensor *at_0 = lm_temp(&s), *same = lm_temp(&s), *nan = lm_temp(&s), *r = lm_temp(&s);
+    luma_tensor *sum = lm_temp(&s), *q = lm_temp(&s), zero = luma_number(0), of = LUMA_NEW;
+    LM_DO(&s, lm_cast(S, a, x, result));
+    LM_DO(&s, lm_cast(S, b, y, result));
+    LM_DO(&s, luma_gt(S, above, b, a));
+    LM_DO(&s, luma_gt(S, positive, a, &zero));
+    LM_DO(&s, luma_eq(S, away, above, positive));
+    LM_DO(&s, lm_cast(S, step, away, bits));
+    LM_DO(&s, luma_affine(S, step, step, luma_integer(2).number, luma_integer(-1).number));
+    if (s.status == LUMA_OK) {
+        of = *a; /* borrowed */
+        of.dtype = bits;
+    }
+    LM_DO(&s, luma_add(S, next, &of, step));
+    if (s.status == LUMA_OK) next->dtype = result;
+    /* bits of 1: the least number above 0 */
+    LM_DO(&s, lm_tensor_new(S, least, lm_device_of(a), bits, 0, NULL));
+    LM_DO(&s, lm_fill(S, least, luma_integer(1).number));
+    if (s.status == LUMA_OK) least->dtype = result;
+    LM_DO(&s, luma_copysign(S, sum, least, b));
+    LM_DO(&s, luma_eq(S, at_0, a, &zero));
+    LM_DO(&s, luma_where(S, r, at_0, sum, next));
+    lm_temp_drop(&s, sum);
+    LM_DO(&s, luma_eq(S, same, a, b));
+    LM_DO(&s, luma_where(S, q, same, b, r));
+    LM_DO(&s, luma_add(S, sum, a, b));
+    LM_DO(&s, luma_ne(S, nan, a, a));
+    lm_temp_drop(&s, positive);
+    LM_DO(&s, luma_ne(S, positive, b, b));
+    LM_DO(&s, luma_logical_or(S, nan, nan, positive));
+    lm_temp_drop(&s, r);
+    LM_DO(&s, luma_where(S, r, nan, sum, q));
+    LM_DO(&s, lm_give(&s, out, r));
+    return lm_scope_close(&s);
+}
+
 /* ---- gates -----------------------------------------------------------------------------------*/
 
 static luma_status gated(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,

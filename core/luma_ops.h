@@ -457,6 +457,8 @@ LUMA_VIEW(nan_to_num, const luma_scalar *nan, const luma_scalar *above, const lu
 /* Rounded to so many digits behind the point, or before it where negative: x 10^decimals rounded,
 ** divided again. Integers stay, where decimals is negative that is an error. */
 LUMA_VIEW(round_decimals, int64_t decimals);
+/* The next number of the dtype from x toward y. */
+LUMA_VIEW(nextafter, const luma_tensor *y);
 /* The halves a, b of x along dim: a sigmoid(b), silu(a) b. Errors: an odd size. */
 LUMA_VIEW(glu, int64_t dim);
 LUMA_VIEW(swiglu, int64_t dim);

@@ -172,6 +172,34 @@ describe("compositions", function()
     assert.has_error(function() luma.ones(3):rot90() end)
   end)
 
+  it("nextafter steps through every number of the small floats", function()
+    for _, dtype in ipairs {"float8_e4m3", "float16", "bfloat16"} do
+      local n = dtype == "float8_e4m3" and 0x7e or dtype == "float16" and 0x7c00 or 0x7f80
+      local format = dtype == "float8_e4m3" and "<I1" or "<I2"
+      local bytes = {}
+      for i = 0, n do bytes[i + 1] = format:pack(i) end -- 0 to infinity, or to the greatest
+      local x = luma.frombytes(table.concat(bytes), dtype, n + 1)
+      local low, high = x:narrow(1, 1, n), x:narrow(1, 2, n)
+      local top = luma.full({}, huge, {dtype = dtype})
+      assert.equal(high:tobytes(), low:nextafter(top):tobytes())
+      assert.equal(low:tobytes(), high:nextafter(luma.zeros({}, {dtype = dtype})):tobytes())
+      assert.equal((-high):tobytes(), (-low):nextafter(-top):tobytes())
+      assert.equal(high:tobytes(), luma.nextafter_(low:clone(), top):tobytes())
+    end
+  end)
+  it("nextafter of the wide ones, and of what has no next", function()
+    for _, dtype in ipairs {"float32", "float64"} do
+      local u = oracle.ulp(dtype, 1.0)
+      local x = luma.tensor({1, 1, 0, 0, 3, nan, 1, huge, -0.0}, dtype)
+      local y = luma.tensor({2, 0, 1, -1, 3, 1, nan, 0, 0.0}, dtype)
+      local least, d = oracle.ulp(dtype, 0), oracle.dtypes[dtype]
+      local got = luma.nextafter(x:reshape(3, 3):t(), y:reshape(3, 3):t()):t():reshape(-1):totable()
+      local want = {1 + u, 1 - u / 2, least, -least, 3, nan, nan, d.max, 0}
+      for i = 1, 9 do assert.is_true(got[i] == want[i] or want[i] ~= want[i] and got[i] ~= got[i]) end
+    end
+    assert.equal("float32", luma.nextafter(luma.tensor({1}, "int32"), luma.tensor({2}, "int32")).dtype)
+  end)
+
   it("repeat_interleave", function()
     local x = luma.tensor({{1, 2}, {3, 4}})
     assert.same({1, 1, 2, 2, 3, 3, 4, 4}, x:repeat_interleave(2):totable())

@@ -45,6 +45,7 @@ return {
     lerp = "luma.tensor{0, 10}:lerp(luma.tensor{10, 20}, 0.25)",
     nan_to_num = "luma.tensor{0 / 0, 1 / 0, 2}:nan_to_num{posinf = 9}",
     round_decimals = "luma.tensor{1.234, 5.678}:round_decimals{decimals = 1}",
+    nextafter = "luma.tensor{1, -1}:nextafter(luma.tensor{2, 2})",
     glu = "luma.tensor{1, 2, 0, 10}:glu()",
     swiglu = "luma.tensor{0, 10, 1, 2}:swiglu()",
     prelu = "luma.tensor{-2, 2}:prelu(luma.tensor(0.5))",

@@ -1,7 +1,11 @@
-/* math_test.c -- measures the transcendental words against the C library at twice the precision,
-** over a stride through all floats (--stride 1: every float) and over drawn doubles; checks special
-** values, and that all levels with fused multiply-add give the bits written down in math_words.h,
-** whatever the compiler. Exit 1 where one of it fails. --speed prints ns per element instead. */
+/* math_test.c -- measures the transcendental words against the C library at
+*twice the precision,
+** over a stride through all floats (--stride 1: every float) and over drawn
+*doubles; checks special
+** values, and that all levels with fused multiply-add give the bits written
+*down in math_words.h,
+** whatever the compiler. Exit 1 where one of it fails. --speed prints ns per
+*element instead. */
 #include "math_words.h"
 
 #include <float.h>
@@ -16,7 +20,8 @@
 #define DEFAULT_STRIDE 2039
 #define DRAWN (40 * BLOCK) /* doubles, and pairs of floats, per word */
 
-/* x Phi(x); what rounding -x / sqrt 2 lost is added, since erfc would magnify it. */
+/* x Phi(x); what rounding -x / sqrt 2 lost is added, since erfc would magnify
+ * it. */
 static long double gelul(long double x) {
     long double root = 0x1.6a09e667f3bcc908p-1L, t = -x * root;
     if (fabsl(x) > 1e4L) return x > 0 ? x : -0.0L;
@@ -31,6 +36,8 @@ static double gelu(double x) {
 #define sin_fastl sinl
 #define cos_fast cos
 #define cos_fastl cosl
+#define tan_fast tan
+#define tan_fastl tanl
 
 typedef struct {
     const char *name;
@@ -87,7 +94,8 @@ static uint64_t hash_of(uint64_t hash, uint64_t bits) {
     return (hash ^ bits) * 0x100000001b3u;
 }
 
-/* Distance in units of the last place of the format at `right`. Wrong kinds are 1e9 ulp. */
+/* Distance in units of the last place of the format at `right`. Wrong kinds are
+ * 1e9 ulp. */
 static double ulp(long double got, long double right, int digits, int emin, int emax) {
     if (isnan(right) || isnan(got)) return isnan(right) && isnan(got) ? 0 : 1e9;
     if (!signbit(got) != !signbit(right)) return 1e9;
@@ -125,7 +133,8 @@ static bool same64(int64_t n, const double *a, const double *b) {
 typedef struct {
     double worst[3], at[3], at_y[3];
     uint64_t hash;
-    int64_t unequal; /* between levels with fused multiply-add, or fast and complete word */
+    int64_t unequal; /* between levels with fused multiply-add, or fast and
+                      complete word */
 } result;
 
 static void note(result *r, int level, double error, double x, double y) {
@@ -217,7 +226,8 @@ static void sweep32(int w, uint64_t stride) {
            stride == DEFAULT_STRIDE ? words[w].hash32 : 0);
 }
 
-/* Any bits; the range where most words are not constant; all magnitudes; near multiples of pi/2. */
+/* Any bits; the range where most words are not constant; all magnitudes; near
+ * multiples of pi/2. */
 static double draw_double(uint64_t *state, int kind) {
     uint64_t bits = draw(state);
     double sign = bits & 1 ? -1 : 1;
@@ -243,7 +253,8 @@ static void sweep64(int w) {
     report(words[w].name, "float64", &r, words[w].bound64, words[w].hash64);
 }
 
-/* Any bits; a power within the range of floats; whole exponents; bases near 1. The inputs are the
+/* Any bits; a power within the range of floats; whole exponents; bases near 1.
+*The inputs are the
 ** same with any C library, as the hashes want. */
 static void draw_pair(uint64_t *state, int kind, bool is64, double *x, double *y) {
     uint64_t bits = draw(state), more = draw(state);
@@ -284,7 +295,8 @@ static void specials(int w) {
     static const double values[] = {
         0, -0.0, HUGE_VAL, -HUGE_VAL, (double)NAN, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1.5, -2.5, 1e5,
         1e22,
-        /* ends of the floats: normal, subnormal, even, whole; 1 and its neighbours */
+        /* ends of the floats: normal, subnormal, even, whole; 1 and its
+         neighbours */
         0x1p-126, -0x1p-126, 0x1.fffffep127, -0x1.fffffep127, 0x1p-149, -0x1p-149, 0x1p23, 0x1p24,
         -0x1.8p23, 0x1.fffffep23, 0x1.fffffep-1, 0x1.000002p0, 0x1p-1022, -0x1p-1022,
         0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023, 0x1p-1074, -0x1p-1074, 0x1p52, 0x1p53,

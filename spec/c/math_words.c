@@ -1,7 +1,10 @@
 /* math_words.c -- compiled once per level (LM_LEVEL), as the kernels are. */
 #include "math_words.h"
-#include "math_f32.h"
-#include "math_f64.h"
+#define LM_T f32
+#include "words.h"
+#undef LM_T
+#define LM_T f64
+#include "words.h"
 
 #define UNARY_LOOPS(name, ...)                                                                     \
     static void name##_f32(int64_t n, const float *x, const float *y, float *restrict out) {       \
