@@ -134,11 +134,11 @@ typedef struct {
     int ninputs; /* tensors that are used: registers before the steps */
     int nsteps;
     bool guarded;
-    value *values; /* one more than the program has: what ^ makes float */
+    value *values; /* two more than the program has: what ^ makes float, and a square */
     lm_fused_step *steps;
 } lowering;
 
-#define STEPS_OF_ROW 9 /* at most: twice three conversions, one of ^, the row, its rounding */
+#define STEPS_OF_ROW 12 /* at most: of a cube, twice a row of four conversions; one of ^ */
 
 static bool is_tensor(const value *v) {
     return v->t.storage != NULL;
@@ -289,30 +289,27 @@ static luma_status put_row(lowering *w, const lm_fused_node *node, lm_op op, int
     return LUMA_OK;
 }
 
-/* Powers that may be other rows: they go row by row, where that is decided. */
-static bool is_plain_power(const lm_fused_node *node, const value *power) {
-    if (node->op != LM_OP_pow || is_tensor(power)) return false;
-    luma_scalar v = power->t.number;
-    double d = v.kind == LUMA_IS_FLOAT ? v.u.d : (double)v.u.i;
-    return d == 1 || d == 2 || d == 3 || d == 0.5 || d == -1;
-}
-
 static luma_status lower_node(lowering *w, const lm_fused_node *node, value *out) {
     value *ins[3] = {NULL, NULL, NULL}, number;
     const luma_tensor *pair[2];
     int nin = lm_fused_inputs(node->op);
+    lm_op op = node->op;
+    bool cube = false;
     lm_exact e;
     for (int i = 0; i < nin; i++)
         ins[i] = &w->values[node->in[i]];
-    if (nin == 2 && is_plain_power(node, ins[1]))
-        return lm_fail(w->S, LUMA_ERR_UNSUPPORTED, 0, "not in one pass");
     if (node->real && !is_real(&ins[0]->t) && !is_real(&ins[1]->t)) make_real(w, ins, &number);
     if (nin == 2) {
         pair[0] = &ins[0]->t;
         pair[1] = &ins[1]->t;
     }
-    if (nin != 2 || !lm_map_exact(node->op, pair, &e))
-        return put_row(w, node, node->op, nin, ins, out);
+    if (nin == 2) op = lm_map_power(op, &nin, pair, &cube);
+    if (cube) {
+        value *square = &w->values[w->p->nvalues + 1], *two[2] = {square, ins[0]};
+        LM_TRY(put_row(w, node, LM_OP_square, 1, ins, square));
+        return put_row(w, node, LM_OP_mul, 2, two, out);
+    }
+    if (nin != 2 || !lm_map_exact(op, pair, &e)) return put_row(w, node, op, nin, ins, out);
     value *x = ins[e.tensor], c = {.t = luma_integer(e.c)};
     if (e.constant || x->t.dtype == LUMA_BOOL) c.t = luma_boolean(e.c != 0);
     if (e.constant) {
@@ -349,7 +346,7 @@ static bool mark(lowering *w, int wanted) {
 /* Of a run: the values, then the steps. */
 static size_t size_of_work(const luma_program *p) {
     size_t nsteps = (size_t)(p->nvalues - p->ninputs) * STEPS_OF_ROW + 1;
-    return ((size_t)p->nvalues + 1) * sizeof(value) + nsteps * sizeof(lm_fused_step);
+    return ((size_t)p->nvalues + 2) * sizeof(value) + nsteps * sizeof(lm_fused_step);
 }
 
 static size_t size_of_nodes(const luma_program *p) {
@@ -375,7 +372,7 @@ static luma_status get_room(lowering *w) {
     if (!w->p->work) w->p->work = malloc(size_of_work(w->p));
     if (!w->p->work) return lm_fail(w->S, LUMA_ERR_MEMORY, 0, "not enough memory");
     w->values = w->p->work;
-    w->steps = (lm_fused_step *)(void *)(w->values + w->p->nvalues + 1);
+    w->steps = (lm_fused_step *)(void *)(w->values + w->p->nvalues + 2);
     return LUMA_OK;
 }
 

@@ -472,9 +472,7 @@ static bool quick(luma_state *S, lm_op op, luma_tensor *out, int nin, const luma
 
 /* ---- powers that are other rows ---- */
 
-/* x to the power of a weak number as the row that is the same and faster: *nin of its inputs are
-** left. A cube is the product of the square, which *cube asks for. Integers have whole powers. */
-static lm_op power_as(lm_op op, int *nin, const luma_tensor *const *ins, bool *cube) {
+lm_op lm_map_power(lm_op op, int *nin, const luma_tensor *const *ins, bool *cube) {
     *cube = false;
     if (op != LM_OP_pow || !ins[0]->storage || !lm_is_number(ins[1])) return op;
     luma_scalar v = ins[1]->number;
@@ -498,7 +496,7 @@ luma_status lm_map_call(luma_state *S, lm_op op, luma_tensor *out, int nin,
     lm_result r;
     bool done, cube;
     luma_status status;
-    op = power_as(op, &nin, ins, &cube);
+    op = lm_map_power(op, &nin, ins, &cube);
     if (cube) {
         luma_tensor square = LUMA_NEW;
         LM_TRY(luma_square(S, &square, ins[0]));
@@ -521,7 +519,7 @@ luma_status lm_map_inplace(luma_state *S, lm_op op, luma_tensor *self, int nin,
     lm_result r;
     lm_text a, b;
     bool cube;
-    op = power_as(op, &nin, ins, &cube);
+    op = lm_map_power(op, &nin, ins, &cube);
     if (cube) {
         luma_tensor square = LUMA_NEW;
         LM_TRY(luma_square(S, &square, ins[0]));
