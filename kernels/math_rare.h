@@ -18,9 +18,9 @@
 ** at most tan(pi/8), and atan t an odd polynomial (error 2^-57). */
 LM_FN double lm_atan2_f64(double y, double x) {
     double ay = lm_abs_f64(y), ax = lm_abs_f64(x);
-    int ends = ((ay == LM_INF_F64) & (ax == LM_INF_F64));
+    int up = ay == LM_INF_F64, aside = ax == LM_INF_F64, ends = up & aside;
     ay = ends ? 1.0 : ay;
-    ax = ends | ((ay == 0.0) & (ax == 0.0)) ? 1.0 : ax;
+    ax = (ends | ((ay == 0.0) & (ax == 0.0))) ? 1.0 : ax;
     double most = ay > ax ? ay : ax;
     double scale = most > 0x1p1000 ? 0x1p-60 : 1.0;
     scale = most < 0x1p-960 ? 0x1p60 : scale;
@@ -51,7 +51,7 @@ LM_FN double lm_atan2_f64(double y, double x) {
     base = low ? (left ? LM_PI_F64 : 0.0) : base;
     rest = low ? (left ? LM_PI_LOW_F64 : 0.0) : rest;
     double angle = base + ((left ? -core : core) + rest);
-    return (x != x) | (y != y) ? LM_NAN_F64 : lm_copysign_f64(angle, y);
+    return ((x != x) | (y != y)) ? LM_NAN_F64 : lm_copysign_f64(angle, y);
 }
 
 LM_FN double lm_atan_f64(double x) {
@@ -118,7 +118,7 @@ LM_FN double lm_cbrt_f64(double x) {
     double q = y * y, lost = lm_fma_exact_f64(y, y, -q);
     double off = lm_fma_exact_f64(q, y, -m) + lost * y;
     y = lm_scale_normal_f64(y - off / (3.0 * q), t);
-    return (a == 0.0) | !(a < LM_INF_F64) ? x : lm_copysign_f64(y, x);
+    return ((a == 0.0) | !(a < LM_INF_F64)) ? x : lm_copysign_f64(y, x);
 }
 
 /* The square root of x^2 + y^2, infinite where one of them is. ulp 1.0. */
@@ -131,13 +131,13 @@ LM_FN double lm_hypot_f64(double x, double y) {
     most *= scale;
     least *= scale;
     double h = sqrt(lm_fma_f64(most, most, least * least)) * back;
-    h = (x != x) | (y != y) ? LM_NAN_F64 : h;
-    return (a == LM_INF_F64) | (b == LM_INF_F64) ? LM_INF_F64 : h;
+    h = (x != x || y != y) ? LM_NAN_F64 : h;
+    return (a == LM_INF_F64 || b == LM_INF_F64) ? LM_INF_F64 : h;
 }
 LM_FN float lm_hypot_f32(float x, float y) {
     double a = (double)lm_abs_f32(x), b = (double)lm_abs_f32(y);
     double h = sqrt(lm_fma_f64(a, a, b * b));
-    h = (a == LM_INF_F64) | (b == LM_INF_F64) ? LM_INF_F64 : h;
+    h = (a == LM_INF_F64 || b == LM_INF_F64) ? LM_INF_F64 : h;
     return (float)h;
 }
 
@@ -367,7 +367,7 @@ LM_FN double lm_digamma_f64(double x) {
     double angle = LM_PI_F64 * lm_sin_pi_near_0_f64(0.5 - lm_abs_f64(r));
     double cotangent = angle / lm_sin_pi_near_0_f64(r);
     y = x < 0.0 ? y - cotangent : y;
-    y = (x < 0.0) & (r == 0.0) ? LM_NAN_F64 : y;
+    y = ((x < 0.0) & (r == 0.0)) ? LM_NAN_F64 : y;
     y = x == -LM_INF_F64 ? LM_NAN_F64 : y;
     return x == 0.0 ? lm_copysign_f64(LM_INF_F64, -x) : y;
 }
