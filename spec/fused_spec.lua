@@ -188,7 +188,9 @@ local function compare(kernel, eager, args, text)
   if not a or not b then
     if has_number(args) then return false end -- of numbers alone Lua says other things, or nothing
     assert(not a and not b, ("%s: %s / %s"):format(where, plain(want), plain(got)))
-    assert.equal(plain(want), plain(got), where)
+    -- Lua's own, of numbers alone, come while a function is traced
+    local by_lua = not got:find("bad argument", 1, true) and not got:find("queued on", 1, true)
+    if not by_lua then assert.equal(plain(want), plain(got), where) end
     return false
   end
   if want[1] == nil or not want[2] then return false end -- numbers alone
