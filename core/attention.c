@@ -211,10 +211,11 @@ static luma_status compose_some(luma_state *S, const lm_attention *a, int64_t lo
 
 static luma_status compose(luma_state *S, const lm_attention *a) {
     int n = a->q.layout.ndim;
-    int64_t l = a->q.layout.shape[n - 2], each = a->k.layout.shape[n - 2], step;
+    int64_t l = a->q.layout.shape[n - 2], step;
+    double each = (double)a->k.layout.shape[n - 2]; /* scores of a query, which may be no int64 */
     for (int d = 0; d < n - 2; d++)
-        each *= a->q.layout.shape[d];
-    step = lm_clamp(CHUNK / each, 1, l);
+        each *= (double)a->q.layout.shape[d];
+    step = lm_clamp((int64_t)((double)CHUNK / each), 1, l);
     for (int64_t lo = 0; lo < l; lo += step)
         LM_TRY(compose_some(S, a, lo, lm_min(lo + step, l)));
     return LUMA_OK;
