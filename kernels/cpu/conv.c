@@ -408,26 +408,6 @@ static int64_t stride(const luma_tensor *x, int dim) {
     return x->layout.stride[dim] * (int64_t)lm_dtype_size(x->dtype);
 }
 
-static const lm_gemm *accumulator(luma_dtype out, luma_dtype *dtype) {
-    const lm_gemm_kernels *gemm = lm_level_now()->gemm;
-    switch (out) {
-    case LUMA_FLOAT64:
-        *dtype = LUMA_FLOAT64;
-        return &gemm->f64;
-    case LUMA_INT64:
-        *dtype = LUMA_INT64;
-        return &gemm->w64;
-    default:
-        *dtype = lm_dtype_is_float(out) ? LUMA_FLOAT32 : LUMA_INT32;
-        return lm_dtype_is_float(out) ? &gemm->f32 : &gemm->w32;
-    }
-}
-
-/* The same bits: 32-bit integers are words. */
-static bool same_words(luma_dtype x, luma_dtype sums) {
-    return x == sums || (x == LUMA_UINT32 && sums == LUMA_INT32);
-}
-
 static bool is_whole(const plan *p, int d) {
     return p->kernel[d] == 1 && p->stride[d] == 1 && p->before[d] == 0 && p->in[d] == p->out[d];
 }
@@ -477,7 +457,7 @@ static void set_dims(plan *p, const lm_conv *v) {
 
 /* x, contiguous and of this dtype: itself or a copy. Release it. */
 static luma_status bring(luma_state *S, luma_tensor *own, const luma_tensor *x, luma_dtype dtype) {
-    if (same_words(x->dtype, dtype) && lm_layout_is_contiguous(&x->layout)) {
+    if (lm_cpu_same_words(x->dtype, dtype) && lm_layout_is_contiguous(&x->layout)) {
         luma_share(own, x);
         return LUMA_OK;
     }
@@ -598,7 +578,7 @@ static bool is_product(const lm_conv *v, luma_tensor *out, luma_tensor *w, luma_
 
 luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
     luma_dtype sums;
-    plan p = {.S = S, .g = accumulator(v->out.dtype, &sums)};
+    plan p = {.S = S, .g = lm_cpu_sums(v->out.dtype, &sums)};
     luma_tensor w = LUMA_NEW, bias = LUMA_NEW;
     if (luma_numel(&v->out) == 0) return LUMA_OK;
     luma_tensor c, a, b;
@@ -606,14 +586,14 @@ luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
     set_dims(&p, v);
     p.size = (int64_t)lm_dtype_size(sums);
     p.width = lm_min(p.g->mr, p.m);
-    p.x_ready = same_words(v->x.dtype, sums);
+    p.x_ready = lm_cpu_same_words(v->x.dtype, sums);
     p.read = lm_level_now()->cast->cast[v->x.dtype][sums];
     p.write = lm_level_now()->cast->cast[sums][v->out.dtype];
     double flops = 2.0 * (double)luma_numel(&v->out) * (double)(p.k + 1);
     set_blocks(&p);
     set_tiles(&p, flops);
     choose_sheets(&p);
-    const bool holds = same_words(v->out.dtype, sums);
+    const bool holds = lm_cpu_same_words(v->out.dtype, sums);
     const bool three = is_three(&p, holds);
     p.y_ready = holds && (p.y_stride[3] == p.size || p.out[3] == 1);
     p.direct = holds_boxes(&p, holds);

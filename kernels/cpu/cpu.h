@@ -30,6 +30,10 @@ luma_status lm_cpu_nonzero(luma_state *S, lm_device *d, luma_tensor *positions,
 luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, const luma_tensor *a,
                           const luma_tensor *b);
 luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v);
+/* Where the sums of a result are kept: which loops, and the dtype whose elements they add. (matmul.c) */
+const lm_gemm *lm_cpu_sums(luma_dtype out, luma_dtype *dtype);
+/* Whether elements are those of the sums, bit by bit: 32-bit integers are words. (matmul.c) */
+bool lm_cpu_same_words(luma_dtype x, luma_dtype sums);
 luma_status lm_cpu_quant(luma_state *S, lm_device *d, const lm_quant *q);
 luma_status lm_cpu_random(luma_state *S, lm_device *d, const lm_random *r);
 

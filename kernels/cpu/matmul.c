@@ -480,8 +480,7 @@ static void plan_batch(plan *p, const luma_tensor *out, const luma_tensor *a,
         fold(p, &p->b, &p->a, &p->n, &p->column);
 }
 
-/* Where the sums of a result are kept: which loops, and the dtype whose elements they add. */
-static const lm_gemm *accumulator(luma_dtype out, luma_dtype *dtype) {
+const lm_gemm *lm_cpu_sums(luma_dtype out, luma_dtype *dtype) {
     const lm_gemm_kernels *gemm = lm_level_now()->gemm;
     switch (out) {
     case LUMA_FLOAT64:
@@ -496,8 +495,7 @@ static const lm_gemm *accumulator(luma_dtype out, luma_dtype *dtype) {
     }
 }
 
-/* The same bits: 32-bit integers are words. */
-static bool same_words(luma_dtype x, luma_dtype sums) {
+bool lm_cpu_same_words(luma_dtype x, luma_dtype sums) {
     return x == sums || (x == LUMA_UINT32 && sums == LUMA_INT32);
 }
 
@@ -506,7 +504,7 @@ static side plan_side(const luma_tensor *x, int line, int step, luma_dtype sums)
                   .line = stride(x, line),
                   .step = stride(x, step),
                   .dtype = x->dtype,
-                  .native = same_words(x->dtype, sums),
+                  .native = lm_cpu_same_words(x->dtype, sums),
                   .read = lm_level_now()->cast->cast[x->dtype][sums]};
 }
 
@@ -557,7 +555,7 @@ luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, c
                           const luma_tensor *b) {
     const int row = out->layout.ndim - 2, column = row + 1;
     luma_dtype sums;
-    plan p = {.S = S, .g = accumulator(out->dtype, &sums)};
+    plan p = {.S = S, .g = lm_cpu_sums(out->dtype, &sums)};
     (void)d;
     p.size = (int64_t)lm_dtype_size(sums);
     p.m = out->layout.shape[row];
@@ -577,6 +575,6 @@ luma_status lm_cpu_matmul(luma_state *S, lm_device *d, const luma_tensor *out, c
     }
     if (p.batches == 1 && p.k >= 2 * LONG_SUM && (double)p.m * (double)p.n <= LONG_SUMS)
         return run_long(&p, sums);
-    choose_way(&p, same_words(out->dtype, sums));
+    choose_way(&p, lm_cpu_same_words(out->dtype, sums));
     return run(&p);
 }
