@@ -210,22 +210,6 @@ luma_status lm_conv_multiply(luma_state *S, lm_device *d, const lm_conv *v) {
 static const lm_conv_places im2col_places = {2, 3, 4, 5, 0, 0};
 static const lm_conv_places col2im_places = {3, 4, 5, 6, 0, 0};
 
-/* Sizes along the last n dims, each at least `least`. One number is for all. */
-static luma_status read_sizes(lm_conv_plan *p, int argument, const char *name, int n,
-                              const int64_t *list, int64_t least, int64_t *sizes) {
-    if (n != 1 && n != p->n)
-        return lm_fail(p->S, LUMA_ERR_ARGUMENT, argument, "%s has %d entries: 1 or %d expected",
-                       name, n, p->n);
-    for (int i = 0; i < p->n; i++) {
-        const int64_t size = list[n == 1 ? 0 : i];
-        if (size < least)
-            return lm_fail(p->S, LUMA_ERR_ARGUMENT, argument, "%s is %lld: at least %lld expected",
-                           name, (long long)size, (long long)least);
-        sizes[3 - p->n + i] = size;
-    }
-    return LUMA_OK;
-}
-
 /* Taps and positions in all. */
 static luma_status count_windows(lm_conv_plan *p, bool same, int64_t *taps, int64_t *length) {
     *taps = *length = 1;
@@ -254,7 +238,7 @@ luma_status luma_im2col(luma_state *S, luma_tensor *out, const luma_tensor *x, i
     lm_result r;
     LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_conv_read(&p, o));
-    LM_TRY(read_sizes(&p, 2, "kernel", nkernel, kernel, 1, p.kernel));
+    LM_TRY(lm_conv_sizes(&p, 2, "kernel", nkernel, kernel, 1, p.kernel));
     const int ndim = x->layout.ndim;
     if (ndim != p.n + 1 && ndim != p.n + 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1,
@@ -355,8 +339,8 @@ luma_status luma_col2im(luma_state *S, luma_tensor *out, const luma_tensor *colu
                        "bool has no sums: convert it to a number dtype first");
     p.batched = columns->layout.ndim == 3;
     LM_TRY(lm_conv_read(&p, o));
-    LM_TRY(read_sizes(&p, 2, "output_size", nsize, size, 0, p.in));
-    LM_TRY(read_sizes(&p, 3, "kernel", nkernel, kernel, 1, p.kernel));
+    LM_TRY(lm_conv_sizes(&p, 2, "output_size", nsize, size, 0, p.in));
+    LM_TRY(lm_conv_sizes(&p, 3, "kernel", nkernel, kernel, 1, p.kernel));
     LM_TRY(count_windows(&p, o && o->same, &taps, &length));
     LM_TRY(check_columns(&p, columns, taps, length, &channels));
     const int skip = p.batched ? 0 : 1;

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Places of arguments, which messages name. */
-enum { X = 1, W, BIAS };
+enum { X = 1, W, BIAS }; /* arguments */
 static const lm_conv_places plain_places = {W, 4, 5, 6, 7, 0};
 static const lm_conv_places transposed_places = {W, 4, 5, 8, 7, 6};
 
@@ -18,21 +17,25 @@ static const char *shape_of(lm_text *buffer, const luma_tensor *x) {
     return lm_shape_text(buffer, x->layout.ndim, x->layout.shape);
 }
 
-/* Numbers for each of the last n of three dims: one for all, or one each. */
-static luma_status read_sizes(const plan *p, int argument, const char *name, int count,
-                              const int64_t *list, int64_t least, int64_t *sizes) {
-    if (count > 0 && count != 1 && count != p->n)
+luma_status lm_conv_sizes(const lm_conv_plan *p, int argument, const char *name, int count,
+                          const int64_t *list, int64_t least, int64_t *sizes) {
+    if (count != 1 && count != p->n)
         return lm_fail(p->S, LUMA_ERR_ARGUMENT, argument, "%s has %d entries: 1 or %d expected",
                        name, count, p->n);
-    for (int i = 0; i < p->n && count > 0; i++) {
+    for (int i = 0; i < p->n; i++) {
         const int64_t size = list[count == 1 ? 0 : i];
         if (size < least)
-            return lm_fail(p->S, LUMA_ERR_ARGUMENT, argument,
-                           "%s is %lld: a number of at least %lld expected", name, (long long)size,
-                           (long long)least);
+            return lm_fail(p->S, LUMA_ERR_ARGUMENT, argument, "%s is %lld: at least %lld expected",
+                           name, (long long)size, (long long)least);
         sizes[3 - p->n + i] = size;
     }
     return LUMA_OK;
+}
+
+/* The same of an option, which may be absent. */
+static luma_status read_option(const plan *p, int argument, const char *name, int count,
+                               const int64_t *list, int64_t least, int64_t *sizes) {
+    return count > 0 ? lm_conv_sizes(p, argument, name, count, list, least, sizes) : LUMA_OK;
 }
 
 /* The same, or before and after of each. */
@@ -46,7 +49,7 @@ static luma_status read_padding(plan *p, int count, const int64_t *list) {
                                : "padding has %d entries: 1, %d or %d (before and after of "
                                  "each dim) expected",
                            count, p->n, 2 * p->n);
-        LM_TRY(read_sizes(p, p->at->padding, "padding", count, list, 0, p->before));
+        LM_TRY(read_option(p, p->at->padding, "padding", count, list, 0, p->before));
         memcpy(p->after, p->before, sizeof p->after);
         return LUMA_OK;
     }
@@ -54,8 +57,8 @@ static luma_status read_padding(plan *p, int count, const int64_t *list) {
         both[i] = list[2 * i];
         both[3 + i] = list[2 * i + 1];
     }
-    LM_TRY(read_sizes(p, p->at->padding, "padding", p->n, both, 0, p->before));
-    return read_sizes(p, p->at->padding, "padding", p->n, both + 3, 0, p->after);
+    LM_TRY(read_option(p, p->at->padding, "padding", p->n, both, 0, p->before));
+    return read_option(p, p->at->padding, "padding", p->n, both + 3, 0, p->after);
 }
 
 luma_status lm_conv_read(lm_conv_plan *p, const luma_conv_options *o) {
@@ -65,14 +68,14 @@ luma_status lm_conv_read(lm_conv_plan *p, const luma_conv_options *o) {
     }
     p->groups = o ? o->groups : 1;
     if (!o) return LUMA_OK;
-    LM_TRY(read_sizes(p, p->at->stride, "stride", o->nstride, o->stride, 1, p->stride));
-    LM_TRY(read_sizes(p, p->at->dilation, "dilation", o->ndilation, o->dilation, 1, p->dilation));
+    LM_TRY(read_option(p, p->at->stride, "stride", o->nstride, o->stride, 1, p->stride));
+    LM_TRY(read_option(p, p->at->dilation, "dilation", o->ndilation, o->dilation, 1, p->dilation));
     if (p->transposed)
-        LM_TRY(read_sizes(p, p->at->output_padding, "output_padding", o->noutput_padding,
-                          o->output_padding, 0, p->more));
+        LM_TRY(read_option(p, p->at->output_padding, "output_padding", o->noutput_padding,
+                           o->output_padding, 0, p->more));
     if (p->groups < 1)
         return lm_fail(p->S, LUMA_ERR_ARGUMENT, p->at->groups,
-                       "groups is %lld: a number of at least 1 expected", (long long)p->groups);
+                       "groups is %lld: at least 1 expected", (long long)p->groups);
     if (o->same) return LUMA_OK; /* once sizes are known */
     return read_padding(p, o->npadding, o->padding);
 }

@@ -24,6 +24,10 @@ typedef struct {
     int64_t in[3], kernel[3], out[3];
     int64_t stride[3], dilation[3], before[3], after[3], more[3];
 } lm_conv_plan;
+/* Numbers of at least `least` for the last n of three dims: one for all, or one each. Errors name
+** argument. */
+luma_status lm_conv_sizes(const lm_conv_plan *p, int argument, const char *name, int count,
+                          const int64_t *list, int64_t least, int64_t *sizes);
 /* Sets everything from stride on, and groups. n and at are set. */
 luma_status lm_conv_read(lm_conv_plan *p, const luma_conv_options *o);
 /* Positions of the result along dim d; in and kernel are set. */
