@@ -243,30 +243,26 @@ static luma_status of_whole(luma_state *S, const plan *p, const luma_tensor *val
     return lm_scope_close(&s);
 }
 
+/* positions: NULL where they are not wanted. */
+static luma_status find_greatest(luma_state *S, const plan *p, const luma_tensor *values,
+                                 const luma_tensor *positions, const luma_tensor *x) {
+    lm_pooling call = {.op = LM_POOL_MAX};
+    if (luma_numel(values) == 0) return LUMA_OK;
+    return p->whole ? of_whole(S, p, values, positions, x) : run(S, p, &call, values, positions, x);
+}
+
 static luma_status greatest(luma_state *S, luma_tensor outs[2], const luma_tensor *x, const plan *p,
                             bool wanted) {
-    lm_pooling call = {.op = LM_POOL_MAX};
-    lm_result values, positions;
-    lm_device *d = lm_device_of(x);
+    lm_result r;
+    lm_pair both;
     int ndim = x->layout.ndim;
-    if (outs[0].storage && outs[0].storage == outs[1].storage &&
-        lm_layout_may_overlap(&outs[0].layout, &outs[1].layout))
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the tensors for values and positions overlap");
-    LM_TRY(lm_result_open(S, &values, &outs[0], d, x->dtype, ndim, p->shape, &x, 1, 0));
-    luma_status status = LUMA_OK;
-    if (wanted)
-        status = lm_result_open(S, &positions, &outs[1], d, LUMA_INT64, ndim, p->shape, &x, 1, 0);
-    if (status != LUMA_OK) return lm_result_close(S, &values, status);
-    const luma_tensor *places = wanted ? &positions.work : NULL;
-    if (luma_numel(&values.work) != 0)
-        status = p->whole ? of_whole(S, p, &values.work, places, x)
-                          : run(S, p, &call, &values.work, places, x);
-    bool fresh = !outs[0].storage;
-    status = lm_result_close(S, &values, status);
-    if (!wanted) return status;
-    luma_status both = lm_result_close(S, &positions, status);
-    if (status == LUMA_OK && both != LUMA_OK && fresh) luma_release(S, &outs[0]);
-    return both;
+    if (wanted) {
+        LM_TRY(lm_pair_open(S, &both, outs, x, ndim, p->shape));
+        return lm_pair_close(S, &both,
+                             find_greatest(S, p, &both.values.work, &both.positions.work, x));
+    }
+    LM_TRY(lm_result_open(S, &r, &outs[0], lm_device_of(x), x->dtype, ndim, p->shape, &x, 1, 0));
+    return lm_result_close(S, &r, find_greatest(S, p, &r.work, NULL, x));
 }
 
 luma_status luma_max_pool(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int dims,
