@@ -214,27 +214,23 @@ static luma_status count_all(luma_state *S, luma_tensor *made[3], const luma_ten
 
 /* ---- results ---- */
 
-/* All results are made before one is given, so that a failure leaves all as they were. */
+/* All results are made before one is given, and tensors to write into come first, so that a failure
+** leaves what it can as it was. */
 static luma_status give_all(luma_state *S, luma_tensor outs[3], luma_tensor *made[3]) {
     lm_result r[3];
-    int n = 0;
-    luma_status status = LUMA_OK;
-    for (; n < 3 && status == LUMA_OK; n++) {
-        r[n] = (lm_result){.out = NULL};
-        const luma_tensor *m = made[n];
-        if (m->storage && outs[n].storage)
-            status = lm_result_open(S, &r[n], &outs[n], lm_device_of(m), m->dtype, m->layout.ndim,
-                                    m->layout.shape, NULL, 0, 0);
-        if (status != LUMA_OK) return status;
-    }
     for (int i = 0; i < 3; i++) {
-        if (!made[i]->storage) continue;
-        if (!r[i].out) {
-            outs[i] = *made[i];
-            *made[i] = LUMA_NEW;
-        } else {
+        const luma_tensor *m = made[i];
+        if (m->storage && outs[i].storage)
+            LM_TRY(lm_result_open(S, &r[i], &outs[i], lm_device_of(m), m->dtype, m->layout.ndim,
+                                  m->layout.shape, NULL, 0, 0));
+    }
+    for (int i = 0; i < 3; i++)
+        if (made[i]->storage && outs[i].storage)
             LM_TRY(lm_result_close(S, &r[i], lm_copy(S, &r[i].work, made[i])));
-        }
+    for (int i = 0; i < 3; i++) {
+        if (!made[i]->storage || outs[i].storage) continue;
+        outs[i] = *made[i];
+        *made[i] = LUMA_NEW;
     }
     return LUMA_OK;
 }
