@@ -4,9 +4,8 @@
 
 #include "contract.h"
 
-#define LETTERS                                                                                    \
-    52 /* labels below are letters in the order of ASCII; above, dims of "..." from the */
-       /* last on */
+/* Labels below are letters in the order of ASCII; above, dims of "..." from the last on. */
+#define LETTERS 52
 
 /* A term: the letters of one tensor, or of the result. */
 typedef struct {

@@ -248,7 +248,7 @@ static luma_status read_shares(luma_state *S, luma_tensor *out, const line *l,
     for (int64_t i = 0; i < n && s.status == LUMA_OK; i++) {
         double v = ((const double *)(const void *)lm_data(flat))[i];
         if (!(v >= 0 && v <= 1))
-            s.status = lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%g at position %lld: 0 to 1", v,
+            s.status = lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%g at position %lld: 0 to 1 expected", v,
                                (long long)lm_pos(S, i));
     }
     if (s.status == LUMA_OK) {
@@ -401,6 +401,8 @@ static luma_status quantile(luma_state *S, luma_tensor *out, const luma_tensor *
     int ndim = 0;
     LM_TRY(line_of(S, &l, x, 3, has_dim ? dim : 0, keepdim));
     LM_TRY(check_shares(S, q));
+    if ((unsigned)how > LM_NEAREST)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 5, "no interpolation has the number %d", (int)how);
     if (!has_dim) l.ndim = keepdim ? x->layout.ndim : 0;
     bool list = q->storage && q->layout.ndim == 1;
     if (list && l.ndim == LUMA_MAX_DIMS)

@@ -1,7 +1,8 @@
 -- quant.lua -- luma.quantize: tensors whose rows are GGML's blocks of small integers, as objects that
 -- know their format and shape, over the uint8 tensor that holds the blocks. Layer: lua, on the public
 -- module.
-local luma = ...
+local luma, part = ...
+local unknown_option = part("options")
 
 local BLOCK = 32
 local BYTES = {q8_0 = 34, q4_0 = 18} -- of a block
@@ -86,9 +87,9 @@ function M.quantized_matmul(x, q, options)
     if options ~= nil and type(options) ~= "table" then
         bad(2, 3, "quantized_matmul", "table of options expected, got %s", type(options))
     end
-    for key in pairs(options or {}) do
+    for key in next, options or {} do
         if key ~= "out" then
-            bad(2, 3, "quantized_matmul", "unknown option '%s'; there is out", tostring(key))
+            bad(2, 3, "quantized_matmul", "%s", unknown_option(key, {out = true}))
         end
     end
     return run(2, "quantized_matmul", "matmul_blocks", nil, nil, x, q.blocks,
