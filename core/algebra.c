@@ -41,14 +41,6 @@ static luma_tensor seen(const luma_tensor *x, luma_layout layout) {
     return view;
 }
 
-static bool is_same(const luma_tensor *a, const luma_tensor *b) {
-    size_t n = (size_t)a->layout.ndim * sizeof *a->layout.shape;
-    return a->storage == b->storage && a->dtype == b->dtype && a->layout.ndim == b->layout.ndim &&
-           a->layout.offset == b->layout.offset &&
-           memcmp(a->layout.shape, b->layout.shape, n) == 0 &&
-           memcmp(a->layout.stride, b->layout.stride, n) == 0;
-}
-
 /* ---- sums over pairs of dims -----------------------------------------------------------------*/
 
 /* Dims of a and b, 0-based: those of one number meet. */
@@ -304,22 +296,17 @@ static luma_status sum_open(sum *s, luma_state *S, luma_tensor *out, const luma_
                             const int64_t *shape, luma_scalar beta, luma_scalar alpha) {
     lm_text ta, tb;
     lm_device *device;
-    int n;
-    int64_t meet[LUMA_MAX_DIMS];
     *s = (sum){.S = S, .out = out, .x = x, .beta = beta, .alpha = alpha};
     LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_same_device(S, (const luma_tensor *[]){x, a, b}, 3, &device));
     const luma_dtype product = lm_dtype_promote(a->dtype, b->dtype);
     s->dtype = lm_dtype_promote(x->dtype, product);
-    s->in_place = out->storage && is_same(out, x);
+    s->in_place = out->storage && lm_tensor_is_same(out, x);
     if (s->in_place && lm_dtypes[product].kind <= lm_dtypes[x->dtype].kind) s->dtype = x->dtype;
     if (s->in_place && s->dtype != x->dtype)
         return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s does not hold %s results",
                        lm_dtypes[x->dtype].name, lm_dtypes[s->dtype].name);
-    bool fits =
-        lm_shape_broadcast(S, x->layout.ndim, x->layout.shape, ndim, shape, &n, meet) == LUMA_OK &&
-        n == ndim && memcmp(meet, shape, (size_t)n * sizeof *shape) == 0;
-    if (!fits)
+    if (!lm_shape_fits(x->layout.ndim, x->layout.shape, ndim, shape))
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s does not broadcast to %s", text(&ta, x),
                        lm_shape_text(&tb, ndim, shape));
     if (s->in_place && x->layout.ndim != ndim)

@@ -29,9 +29,7 @@ static int64_t size_of(const luma_tensor *x, int from_end) {
 static luma_status check_operand(luma_state *S, int i, const luma_tensor *x, const luma_tensor *q) {
     lm_text text;
     LM_TRY(lm_tensor_check(S, i + 1, x, false));
-    if (lm_device_of(x) != lm_device_of(q))
-        return lm_fail(S, LUMA_ERR_DEVICE, i + 1, "%s is on %s, where query is on %s", names[i],
-                       lm_device_of(x)->name, lm_device_of(q)->name);
+    LM_TRY(lm_tensor_beside(S, i + 1, x, q, "query"));
     if (x->layout.ndim < 2 && i != MASK)
         return lm_fail(S, LUMA_ERR_SHAPE, i + 1, "%s: at least 2 dims expected",
                        lm_shape_text(&text, x->layout.ndim, x->layout.shape));
@@ -100,11 +98,7 @@ static luma_status broadcast(luma_state *S, plan *p, const luma_tensor *mask) {
     const int64_t last[OPERANDS][2] = {{p->l, p->e}, {p->s, p->e}, {p->s, p->ev}, {p->l, p->s}};
     for (int i = Q; i < (mask ? OPERANDS : MASK); i++) {
         memcpy(shape + n, last[i], sizeof last[i]);
-        int64_t met[LUMA_MAX_DIMS];
-        int m;
-        if (i == MASK && (lm_shape_broadcast(S, p->ndim, shape, x[i].layout.ndim, x[i].layout.shape,
-                                             &m, met) != LUMA_OK ||
-                          m != p->ndim || memcmp(met, shape, (size_t)m * sizeof *met) != 0)) {
+        if (i == MASK && !lm_shape_fits(x[i].layout.ndim, x[i].layout.shape, p->ndim, shape)) {
             lm_text got, want;
             return lm_fail(S, LUMA_ERR_SHAPE, MASK + 1, "%s does not broadcast to the scores, %s",
                            lm_shape_text(&got, x[i].layout.ndim, x[i].layout.shape),

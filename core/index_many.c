@@ -89,15 +89,10 @@ luma_status luma_index_get(luma_state *S, luma_tensor *out, const luma_tensor *x
 /* values as a tensor over the walked shape. */
 static luma_status spread(luma_state *S, luma_tensor *plain, const luma_tensor *values,
                           const lm_index *w) {
-    int ndim;
-    int64_t shape[LUMA_MAX_DIMS];
     luma_layout v = values->layout;
     while (v.ndim > w->ndim && v.shape[0] == 1)
         v = lm_layout_remove(&v, 0);
-    bool fits =
-        lm_shape_broadcast(S, v.ndim, v.shape, w->ndim, w->shape, &ndim, shape) == LUMA_OK &&
-        ndim == w->ndim && memcmp(shape, w->shape, (size_t)ndim * sizeof *shape) == 0;
-    if (!fits) {
+    if (!lm_shape_fits(v.ndim, v.shape, w->ndim, w->shape)) {
         lm_text a, b;
         return lm_fail(S, LUMA_ERR_SHAPE, 0, "%s does not broadcast to %s",
                        lm_index_shape(&a, values), lm_shape_text(&b, w->ndim, w->shape));
@@ -286,21 +281,16 @@ luma_status luma_masked_scatter(luma_state *S, luma_tensor *out, const luma_tens
                                 const luma_tensor *mask, const luma_tensor *source) {
     scattered s = {LUMA_NEW, LUMA_NEW};
     lm_text a, b;
-    int ndim;
-    int64_t shape[LUMA_MAX_DIMS];
     LM_TRY(lm_tensor_check(S, 1, x, false));
     LM_TRY(lm_index_mask_check(S, 2, mask, x));
     LM_TRY(lm_tensor_check(S, 3, source, false));
     LM_TRY(lm_index_place_check(S, 3, source, x));
     LM_TRY(lm_index_kind_check(S, 3, source, x));
-    bool fits = lm_shape_broadcast(S, x->layout.ndim, x->layout.shape, mask->layout.ndim,
-                                   mask->layout.shape, &ndim, shape) == LUMA_OK &&
-                ndim == x->layout.ndim &&
-                memcmp(shape, x->layout.shape, (size_t)ndim * sizeof *shape) == 0;
-    if (!fits)
+    if (!lm_shape_fits(mask->layout.ndim, mask->layout.shape, x->layout.ndim, x->layout.shape))
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "the mask is %s: it does not broadcast to %s",
                        lm_index_shape(&a, mask), lm_index_shape(&b, x));
-    LM_TRY(lm_index_flat_positions(S, &s.positions, mask, lm_device_of(x), ndim, shape));
+    LM_TRY(lm_index_flat_positions(S, &s.positions, mask, lm_device_of(x), x->layout.ndim,
+                                   x->layout.shape));
     luma_status status = first_elements(S, &s.values, source, s.positions.layout.shape[0], x, out);
     if (status == LUMA_OK) {
         status = lm_index_write_copy(S, out, x, scatter_into, &s);

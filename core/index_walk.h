@@ -57,7 +57,6 @@ luma_status lm_index_flat_positions(luma_state *S, luma_tensor *out, const luma_
 /* What is written, in dtype and on the device of x; a number becomes a 0-d tensor. */
 luma_status lm_index_source(luma_state *S, luma_tensor *own, int argument, const luma_tensor *src,
                             const luma_tensor *x, luma_dtype dtype);
-bool lm_index_is_same(const luma_tensor *a, const luma_tensor *b);
 /* A copy of *t when writing to x could change it. */
 luma_status lm_index_keep_apart(luma_state *S, luma_tensor *t, const luma_tensor *x);
 /* *out = x, changed by write, which gets what to write into; an out that is x is changed in place, else

@@ -24,14 +24,6 @@ luma_status lm_index_kind_check(luma_state *S, int argument, const luma_tensor *
                    lm_dtypes[src->dtype].name, lm_dtypes[x->dtype].name);
 }
 
-bool lm_index_is_same(const luma_tensor *a, const luma_tensor *b) {
-    size_t n = (size_t)a->layout.ndim * sizeof *a->layout.shape;
-    return a->storage == b->storage && a->dtype == b->dtype && a->layout.ndim == b->layout.ndim &&
-           a->layout.offset == b->layout.offset &&
-           memcmp(a->layout.shape, b->layout.shape, n) == 0 &&
-           memcmp(a->layout.stride, b->layout.stride, n) == 0;
-}
-
 luma_status lm_index_keep_apart(luma_state *S, luma_tensor *t, const luma_tensor *x) {
     if (t->storage != x->storage || !lm_layout_may_overlap(&t->layout, &x->layout)) return LUMA_OK;
     luma_tensor apart = LUMA_NEW;
@@ -43,7 +35,7 @@ luma_status lm_index_keep_apart(luma_state *S, luma_tensor *t, const luma_tensor
 
 luma_status lm_index_write_copy(luma_state *S, luma_tensor *out, const luma_tensor *x,
                                 lm_index_write *write, void *context) {
-    if (out->storage && lm_index_is_same(out, x)) {
+    if (out->storage && lm_tensor_is_same(out, x)) {
         LM_TRY(lm_tensor_check(S, 0, out, true));
         luma_status status = write(S, out, context);
         out->storage->version++;

@@ -160,6 +160,12 @@ luma_status lm_shape_broadcast(luma_state *S, int na, const int64_t *a, int nb, 
     return LUMA_OK;
 }
 
+bool lm_shape_fits(int ndim, const int64_t *shape, int nto, const int64_t *to) {
+    for (int k = 1; k <= ndim; k++)
+        if (k > nto || (shape[ndim - k] != 1 && shape[ndim - k] != to[nto - k])) return false;
+    return true;
+}
+
 luma_layout lm_layout_expand(const luma_layout *x, int ndim, const int64_t *shape) {
     luma_layout out = {.ndim = ndim, .offset = x->offset};
     int added = ndim - x->ndim;

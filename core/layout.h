@@ -23,6 +23,8 @@ bool lm_layout_may_overlap(const luma_layout *x, const luma_layout *y);
 /* Shape in which a and b meet; error names both. */
 luma_status lm_shape_broadcast(luma_state *S, int na, const int64_t *a, int nb, const int64_t *b,
                                int *n, int64_t *out);
+/* Whether a shape broadcasts to another, which stays as it is. */
+bool lm_shape_fits(int ndim, const int64_t *shape, int nto, const int64_t *to);
 /* x seen in a bigger shape: stride 0 where it repeats. The shape must be broadcastable. */
 luma_layout lm_layout_expand(const luma_layout *x, int ndim, const int64_t *shape);
 /* A dim in -ndim..ndim-1 to 0..ndim-1; 0-d tensors take dims 0 and -1. Errors name argument. */

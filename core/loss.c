@@ -107,13 +107,8 @@ static luma_status loss_close(loss *l, luma_tensor *each, const luma_tensor *cou
 static luma_status check_fits(luma_state *S, int argument, const char *name, const luma_tensor *y,
                               const luma_tensor *x) {
     lm_text a, b;
-    int n;
-    int64_t shape[LUMA_MAX_DIMS];
     LM_TRY(lm_tensor_live(S, argument, y));
-    luma_status status = lm_shape_broadcast(S, x->layout.ndim, x->layout.shape, y->layout.ndim,
-                                            y->layout.shape, &n, shape);
-    if (status == LUMA_OK && n == x->layout.ndim &&
-        memcmp(shape, x->layout.shape, (size_t)n * sizeof *shape) == 0)
+    if (lm_shape_fits(y->layout.ndim, y->layout.shape, x->layout.ndim, x->layout.shape))
         return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument,
                    "%s is %s, which does not broadcast to %s, the input", name,

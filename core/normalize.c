@@ -22,10 +22,7 @@ static luma_status check_numbers(luma_state *S, int argument, const luma_tensor 
                                  const luma_tensor *like) {
     if (!x) return LUMA_OK;
     LM_TRY(lm_tensor_check(S, argument, x, false));
-    if (lm_device_of(x) != lm_device_of(like))
-        return lm_fail(S, LUMA_ERR_DEVICE, argument, "a tensor on %s, where x is on %s",
-                       lm_device_of(x)->name, lm_device_of(like)->name);
-    return LUMA_OK;
+    return lm_tensor_beside(S, argument, x, like, "x");
 }
 
 static luma_status check_eps(luma_state *S, double eps) {

@@ -6,9 +6,7 @@
 static luma_status check_table(luma_state *S, int argument, const luma_tensor *table,
                                const luma_tensor *x) {
     LM_TRY(lm_tensor_check(S, argument, table, false));
-    if (lm_device_of(table) != lm_device_of(x))
-        return lm_fail(S, LUMA_ERR_DEVICE, argument, "a tensor on %s, where x is on %s",
-                       lm_device_of(table)->name, lm_device_of(x)->name);
+    LM_TRY(lm_tensor_beside(S, argument, table, x, "x"));
     if (!lm_dtype_is_float(table->dtype))
         return lm_fail(S, LUMA_ERR_DTYPE, argument, "%s: a float dtype expected",
                        lm_dtypes[table->dtype].name);
@@ -38,15 +36,14 @@ static luma_status lay_out_table(lm_scope *s, int argument, const luma_tensor *t
     luma_state *S = s->S;
     lm_text got, want;
     luma_layout seen = table->layout;
-    int64_t shape[LUMA_MAX_DIMS], met[LUMA_MAX_DIMS];
-    int n = x->layout.ndim, m;
+    int64_t shape[LUMA_MAX_DIMS];
+    int n = x->layout.ndim;
     memcpy(shape, x->layout.shape, sizeof shape);
     shape[n - 1] /= 2;
     bool fits = seen.ndim >= 2 && seen.ndim < LUMA_MAX_DIMS;
     if (fits && heads) seen = lm_layout_insert(&seen, seen.ndim - 1, 1, 0);
     fits = fits && seen.shape[seen.ndim - 1] == shape[n - 1] &&
-           lm_shape_broadcast(S, n, shape, seen.ndim, seen.shape, &m, met) == LUMA_OK && m == n &&
-           memcmp(met, shape, (size_t)n * sizeof *met) == 0;
+           lm_shape_fits(seen.ndim, seen.shape, n, shape);
     if (!fits)
         return lm_fail(
             S, LUMA_ERR_SHAPE, argument, "%s, where %s, or what broadcasts to it, is expected",

@@ -216,6 +216,21 @@ luma_status lm_same_device(luma_state *S, const luma_tensor *const *xs, int n, l
     return LUMA_OK;
 }
 
+bool lm_tensor_is_same(const luma_tensor *a, const luma_tensor *b) {
+    size_t n = (size_t)a->layout.ndim * sizeof *a->layout.shape;
+    return a->storage == b->storage && a->dtype == b->dtype && a->layout.ndim == b->layout.ndim &&
+           a->layout.offset == b->layout.offset &&
+           memcmp(a->layout.shape, b->layout.shape, n) == 0 &&
+           memcmp(a->layout.stride, b->layout.stride, n) == 0;
+}
+
+luma_status lm_tensor_beside(luma_state *S, int argument, const luma_tensor *t,
+                             const luma_tensor *x, const char *name) {
+    if (lm_device_of(t) == lm_device_of(x)) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_DEVICE, argument, "a tensor on %s, where %s is on %s",
+                   lm_device_of(t)->name, name, lm_device_of(x)->name);
+}
+
 luma_status lm_dtype_or(luma_state *S, int argument, luma_dtype otherwise, luma_dtype *dtype) {
     if (*dtype == LUMA_NDTYPES) *dtype = otherwise;
     if ((unsigned)*dtype < LUMA_NDTYPES) return LUMA_OK;

@@ -37,6 +37,11 @@ luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x
 luma_status lm_tensor_live(luma_state *S, int argument, const luma_tensor *x);
 /* The same, and when x reaches outside its storage or, to be written, overlaps itself. */
 luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written);
+/* Whether both are the same elements in the same order. */
+bool lm_tensor_is_same(const luma_tensor *a, const luma_tensor *b);
+/* An error unless t is on the device of x, which messages call `name`. */
+luma_status lm_tensor_beside(luma_state *S, int argument, const luma_tensor *t,
+                             const luma_tensor *x, const char *name);
 
 /* The one way an operation makes its result. Usage:
 **     lm_result r;

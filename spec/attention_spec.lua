@@ -277,7 +277,7 @@ describe("scaled_dot_product_attention", function()
     raises("with enable_gqa 3 to 7 dims expected", attend, draw {3, 4}, k, v, nil, {enable_gqa = true})
     raises("out is [2 x 3 x 4], the result is [2 x 3 x 6]", attend, q, k, v, nil, {out = luma.zeros(2, 3, 4)})
     if not device.is_cpu then
-      raises("key is on cpu, where query is on " .. device.name, attend, q, k:cpu(), v)
+      raises("a tensor on cpu, where query is on " .. device.name, attend, q, k:cpu(), v)
     end
   end)
 end)
