@@ -26,10 +26,6 @@ static void clamp(lm_scope *s, luma_tensor *x, luma_scalar least, luma_scalar gr
     luma_scalar p[2] = {least, greatest};
     LM_DO(s, lm_map_inplace(s->S, LM_OP_clamp, x, 1, (const luma_tensor *[]){x}, p));
 }
-static void log_of_more(lm_scope *s, luma_tensor *x) { /* log(1 + x) */
-    affine(s, x, 1, 1);
-    MAP1(s, log, x);
-}
 static void masked(lm_scope *s, luma_tensor *x, const luma_tensor *mask, const luma_tensor *value) {
     LM_DO(s, luma_masked_fill(s->S, x, x, mask, value));
 }
@@ -219,7 +215,7 @@ luma_status luma_bce(luma_state *S, luma_tensor *out, const luma_tensor *x,
     clamp(&l.s, yes, real(-100), absent);
     MAP2(&l.s, mul, yes, t);
     affine(&l.s, no, -1, 0);
-    log_of_more(&l.s, no);
+    MAP1(&l.s, log1p, no);
     clamp(&l.s, no, real(-100), absent);
     affine(&l.s, rest, -1, 1);
     MAP2(&l.s, mul, no, rest);
@@ -242,21 +238,22 @@ luma_status luma_bce_with_logits(luma_state *S, luma_tensor *out, const luma_ten
     MAP1(&l.s, abs, soft);
     affine(&l.s, soft, -1, 0);
     MAP1(&l.s, exp, soft);
-    log_of_more(&l.s, soft);
+    MAP1(&l.s, log1p, soft);
     affine(&l.s, below, -1, 0);
     MAP1(&l.s, relu, below);
-    MAP2(&l.s, add, soft, below);
-    lm_temp_drop(&l.s, below);
     if (pos_weight) {
         luma_tensor *p = as_own(&l, pos_weight), *factor = lm_temp(&l.s);
         affine(&l.s, p, 1, -1);
         LM_DO(&l.s, luma_mul(S, factor, p, t));
         affine(&l.s, factor, 1, 1);
         MAP2(&l.s, mul, soft, factor);
+        MAP2(&l.s, mul, below, factor);
     }
     affine(&l.s, rest, -1, 1);
     luma_tensor *linear = lm_temp(&l.s);
     LM_DO(&l.s, luma_mul(S, linear, logits, rest));
+    /* large parts first, which leave nothing of each other where the loss is small */
+    MAP2(&l.s, add, linear, below);
     MAP2(&l.s, add, soft, linear);
     if (weight) MAP2(&l.s, mul, soft, weight);
     return loss_close(&l, soft, NULL);

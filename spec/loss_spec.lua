@@ -133,6 +133,9 @@ describe("a loss of differences or probabilities", function()
     local x = T{1e4, -1e4, 0, 100}
     check.tensor({0, 1e4, math.log(2), 100}, "float64",
       x:to("float64"):bce_with_logits(T({1, 1, 1, 0}, "float64"), {reduction = "none"}))
+    local small = T{20, -30, 17}:bce_with_logits(T{1, 0, 1}, {reduction = "none"}):totable()
+    for i, v in ipairs {20, 30, 17} do check.near(1, small[i] / math.exp(-v)) end
+    check.near(1, T{2 ^ -40}:bce(T{0}):item() * 2 ^ 40)
     check.tensor({0, 100, 100, 0}, "float32", T{1, 0, 1, 0}:bce(T{1, 1, 0, 0}, {reduction = "none"}))
     check.tensor({0, 0}, "float32", T{-inf, 1}:kl_div(T{0, 0}, {reduction = "none"}))
     check.tensor({0, inf}, "float32", T{-inf, -inf}:kl_div(T{-inf, 0}, {reduction = "none",
