@@ -86,7 +86,10 @@ LM_TYPED(pool_avg) {
     LM_EACH(i, a.walk.n) {
         window w = window_of(&a, i);
         double sum = 0, count = 1;
-        EACH_ELEMENT(a, w, e, place, { sum += (double)LM_LOAD(e); })
+        EACH_ELEMENT(a, w, e, place, {
+            sum += (double)LM_LOAD(e);
+            (void)place;
+        })
         for (int k = 0; k < 3; k++)
             count *= (double)(a.padded ? w.span[k].padded : w.span[k].n);
         if (a.divisor != 0) count = (double)a.divisor;
