@@ -1,4 +1,4 @@
-# Writes header files as a C array, for NVRTC, each under the name by which it is included:
+# Writes header files, packed, as a C array, for NVRTC, each under the name by which it is included:
 # cmake "-DFILES=kernels/bits.h=bits.h;..." -DOUTPUT=x.c -P embed.cmake
 set(text "#include \"cuda/nvrtc.h\"\nconst lm_nvrtc_header lm_nvrtc_headers[] = {\n")
 set(bodies "")
@@ -6,12 +6,13 @@ set(i 0)
 foreach(pair IN LISTS FILES)
   string(REGEX MATCH "^(.*)=(.*)$" whole "${pair}")
   set(name ${CMAKE_MATCH_2})
-  file(READ ${CMAKE_MATCH_1} hex HEX)
+  execute_process(COMMAND gzip -9nc ${CMAKE_MATCH_1} OUTPUT_FILE ${OUTPUT}.gz COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${OUTPUT}.gz hex HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" bytes "${bytes}")
-  string(APPEND bodies "static const unsigned char text_${i}[] = {\n${bytes}0};\n")
-  string(APPEND text "    {\"${name}\", text_${i}},\n")
+  string(APPEND bodies "static const unsigned char packed_${i}[] = {\n${bytes}};\n")
+  string(APPEND text "    {\"${name}\", packed_${i}, sizeof packed_${i}},\n")
   math(EXPR i "${i} + 1")
 endforeach()
 string(REPLACE "#include \"cuda/nvrtc.h\"\n" "#include \"cuda/nvrtc.h\"\n${bodies}" text "${text}")
-file(WRITE ${OUTPUT} "${text}    {NULL, NULL},\n};\n")
+file(WRITE ${OUTPUT} "${text}    {NULL, NULL, 0},\n};\n")

@@ -1,6 +1,7 @@
 /* nvrtc.c -- CUDA C to PTX at run time. NVRTC has no headers of C: the few that kernels include are
 ** here, each as far as device code can use it. Layer: kernels/cuda. */
 #include "nvrtc.h"
+#include "unpack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,15 +151,20 @@ luma_status lm_nvrtc_compile_own(luma_state *S, int capability, const char *sour
         "--ftz=false",       "--std=c++17",     "--device-as-default-execution-space",
         "--disable-warnings"};
     const char *texts[64], *called[64];
-    int n = 0;
+    char *unpacked[64];
+    int n = 0, own = 0;
     for (; n < OF_C; n++) {
         texts[n] = headers[n];
         called[n] = names[n];
     }
-    for (const lm_nvrtc_header *h = lm_nvrtc_headers; h->text && n < 64; h++, n++) {
-        texts[n] = (const char *)h->text;
+    for (const lm_nvrtc_header *h = lm_nvrtc_headers; h->packed && n < 64; h++, n++, own++) {
+        unpacked[own] = lm_unpack(h->packed, h->nbytes, NULL);
+        texts[n] = unpacked[own] ? unpacked[own] : ""; /* which NVRTC then complains of */
         called[n] = h->name;
     }
-    return compile(S, capability, source, (int)(sizeof options / sizeof options[0]), options, n,
-                   texts, called, ptx, log);
+    luma_status status = compile(S, capability, source, (int)(sizeof options / sizeof options[0]),
+                                 options, n, texts, called, ptx, log);
+    while (own > 0)
+        free(unpacked[--own]);
+    return status;
 }

@@ -4,11 +4,12 @@
 
 #include "state.h"
 
-/* The headers of luma that sources of its own may include, by the names under which they are included;
-** text NULL: the end. (made by the build) */
+/* The headers of luma that sources of its own may include, by the names under which they are included,
+** each a gzip stream; packed NULL: the end. (made by the build) */
 typedef struct {
     const char *name;
-    const unsigned char *text;
+    const unsigned char *packed;
+    size_t nbytes;
 } lm_nvrtc_header;
 extern const lm_nvrtc_header lm_nvrtc_headers[];
 

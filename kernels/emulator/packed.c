@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "emulator.h"
+#include "unpack.h"
 
 __asm__(".section .rodata.lm_emulator,\"a\"\n"
         ".hidden lm_emulator_packed\n.globl lm_emulator_packed\n"
@@ -26,7 +26,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *handle;
 static char problem[512];
 
-static bool write_all(int file, const unsigned char *data, size_t nbytes) {
+static bool write_all(int file, const char *data, size_t nbytes) {
     while (nbytes > 0) {
         ssize_t n = write(file, data, nbytes);
         if (n < 0 && errno == EINTR) continue;
@@ -38,21 +38,12 @@ static bool write_all(int file, const unsigned char *data, size_t nbytes) {
 }
 
 static bool unpack(int file) {
-    static unsigned char room[65536]; /* of one caller, ever */
-    z_stream z = {0};
-    z.next_in = (Bytef *)(uintptr_t)lm_emulator_packed;
-    z.avail_in = (uInt)(lm_emulator_packed_end - lm_emulator_packed);
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return false; /* 16: a gzip header */
-    int code = Z_OK;
-    bool good = true;
-    while (code == Z_OK && good) {
-        z.next_out = room;
-        z.avail_out = sizeof room;
-        code = inflate(&z, Z_NO_FLUSH);
-        good = write_all(file, room, sizeof room - z.avail_out);
-    }
-    inflateEnd(&z);
-    return good && code == Z_STREAM_END;
+    size_t nbytes;
+    char *object = lm_unpack(lm_emulator_packed,
+                             (size_t)(lm_emulator_packed_end - lm_emulator_packed), &nbytes);
+    bool good = object && write_all(file, object, nbytes);
+    free(object);
+    return good;
 }
 
 /* Memory that looks like a file; where there is none, a file that is gone once it is open. */

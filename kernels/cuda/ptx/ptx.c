@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "cuda/ptx.h"
+#include "unpack.h"
 
 #ifdef LM_PTX_LIST
 
@@ -36,37 +36,10 @@ bool lm_ptx_embedded(void) {
     return true;
 }
 
-/* Room for the text doubles until all of it fits; a module has some 100 KB. */
-static char *unpack(const unsigned char *packed, uint32_t nbytes) {
-    z_stream z = {0};
-    char *text = NULL;
-    size_t room = 128 * 1024;
-    z.next_in = (Bytef *)(uintptr_t)packed;
-    z.avail_in = nbytes;
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return NULL; /* 16: a gzip header */
-    int code = Z_OK;
-    while (code == Z_OK) {
-        char *more = realloc(text, room + 1);
-        if (!more) break;
-        text = more;
-        z.next_out = (Bytef *)text + z.total_out;
-        z.avail_out = (uInt)(room - z.total_out);
-        code = inflate(&z, Z_NO_FLUSH);
-        room *= 2;
-    }
-    inflateEnd(&z);
-    if (code != Z_STREAM_END) {
-        free(text);
-        return NULL;
-    }
-    text[z.total_out] = 0;
-    return text;
-}
-
 char *lm_ptx_text(const char *module) {
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
         if (strcmp(images[i].module, module) == 0)
-            return unpack(images[i].packed, *images[i].nbytes);
+            return lm_unpack(images[i].packed, *images[i].nbytes, NULL);
     return NULL;
 }
 
