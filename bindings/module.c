@@ -1,9 +1,11 @@
 /* module.c -- luaopen_luma: the module table, made of the registry and of what concerns all
 ** tensors. Layer: bindings. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "binding.h"
 #include "lua_files.h"
+#include "unpack.h"
 
 /* "Tensor[float32 2x3 cpu]": what tostring says until the Lua files print elements. */
 static int brief(lua_State *L) {
@@ -123,14 +125,23 @@ static void push_globals(lua_State *L) {
     if (c->flags & LUMA_LUA_NO_IO) hide_terminal(L, c);
 }
 
+void lm_lua_file_push(lua_State *L, const lm_lua_file *f) {
+    size_t size;
+    const char *chunk = lua_pushfstring(L, "=luma/%s.lua", f->name);
+    char *text = lm_unpack(f->packed, f->nbytes, &size);
+    if (!text) luaL_error(L, "not enough memory");
+    int status = luaL_loadbufferx(L, text, size, chunk, "t");
+    free(text);
+    if (status != LUA_OK) lua_error(L);
+    lua_remove(L, -2);
+}
+
 /* load(name): the chunk of lua/luma/<name>.lua, compiled. Upvalue 1: its globals. */
 static int load_file(lua_State *L) {
     const char *name = luaL_checkstring(L, 1);
     for (const lm_lua_file *f = lm_lua_files; f->name; f++) {
         if (strcmp(f->name, name) != 0) continue;
-        lua_pushfstring(L, "=luma/%s.lua", name);
-        if (luaL_loadbufferx(L, (const char *)f->text, f->size, lua_tostring(L, -1), "t") != LUA_OK)
-            return lua_error(L);
+        lm_lua_file_push(L, f);
         lua_pushvalue(L, LM_UP_OWN);
         lua_setupvalue(L, -2, 1);
         return 1;

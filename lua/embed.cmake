@@ -1,15 +1,16 @@
-# Writes the Lua files of a folder as a C array:
+# Writes the Lua files of a folder, packed, as a C array:
 # cmake -DFOLDER=lua/luma -DARRAY=lm_lua_files -DOUTPUT=x.c -P embed.cmake
 file(GLOB files ${FOLDER}/*.lua)
 set(text "#include \"lua_files.h\"\nextern const lm_lua_file ${ARRAY}[];\n")
 set(rows "")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME_WE)
-  file(READ ${file} hex HEX)
+  execute_process(COMMAND gzip -9nc ${file} OUTPUT_FILE ${OUTPUT}.gz COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${OUTPUT}.gz hex HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" bytes "${bytes}")
-  string(APPEND text "static const unsigned char text_${name}[] = {\n${bytes}0};\n")
-  string(APPEND rows "    {\"${name}\", text_${name}, sizeof text_${name} - 1},\n")
+  string(APPEND text "static const unsigned char packed_${name}[] = {\n${bytes}};\n")
+  string(APPEND rows "    {\"${name}\", packed_${name}, sizeof packed_${name}},\n")
 endforeach()
 string(APPEND text "const lm_lua_file ${ARRAY}[] = {\n${rows}    {NULL, NULL, 0},\n};\n")
 file(WRITE ${OUTPUT} "${text}")

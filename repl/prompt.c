@@ -126,9 +126,7 @@ static int host_file(lua_State *L) {
     const lm_lua_file *f = find_file(repl_files, name);
     if (!f) f = find_file(lm_lua_files, name);
     if (!f) return luaL_error(L, "no file '%s' in the program", name);
-    lua_pushfstring(L, "=luma/%s.lua", name);
-    if (luaL_loadbufferx(L, (const char *)f->text, f->size, lua_tostring(L, -1), "t") != LUA_OK)
-        return lua_error(L);
+    lm_lua_file_push(L, f);
     return 1;
 }
 
