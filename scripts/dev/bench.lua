@@ -1,161 +1,156 @@
--- bench.lua -- luma against NumPy (Debian's python3-numpy), each task measured in turns in one run, one
--- thread. A figure is the best of several batches; the ratio is NumPy's time over luma's, the median
--- of the rounds. usage: scripts/dev/bench [pattern]
+-- bench.lua -- luma against NumPy and PyTorch (Debian's python3-numpy and python3-torch) and against
+-- itself, measured in turns in one run, with one thread and with two. A figure is the best of several
+-- batches, the median of the rounds; a ratio is the other's time over luma's. With one thread time is
+-- that of the processor, which other work on the machine disturbs less.
+-- usage: scripts/dev/bench [family [pattern]]; a family's tasks are in bench_FAMILY.lua, base is what runs
+-- without arguments, all is all. LUMA_BENCH_PYTHON, LUMA_BENCH_ROUNDS, LUMA_BENCH_DEVICE: luma's, "cuda:0".
 local luma = require "luma"
 local python = os.getenv "LUMA_BENCH_PYTHON" or "/usr/bin/python3"
-local rounds = 3
+local rounds = tonumber(os.getenv "LUMA_BENCH_ROUNDS" or 5)
+local device = os.getenv "LUMA_BENCH_DEVICE" or "cpu"
 
--- {name, goal, setup = function() return f end, py = setup code, stmt = code that is timed, env =}
--- goal: the ratio asked for. f and stmt do the same work.
-local tasks = {}
-local function task(name, goal, setup, py, stmt, env)
-  tasks[#tasks + 1] = {name = name, goal = goal, setup = setup, py = py, stmt = stmt, env = env or ""}
+-- ---- tasks ----
+
+-- Inputs by kind: of a shape in luma, and in Python, where S is the shape and N the first number of "int".
+local KINDS = {
+  rand = {luma.rand, "rng.random(S, dtype='f4')"},
+  randn = {luma.randn, "rng.standard_normal(S, dtype='f4')"},
+  zeros = {luma.zeros, "np.zeros(S, 'f4')"},
+  mask = {function(shape) return luma.rand(shape):lt(0.5) end, "rng.random(S) < 0.5"},
+  turned = {function(shape) return luma.rand(shape):t() end, "rng.random(S, dtype='f4').T"},
+  sorted = {function(shape) return (luma.rand(shape):sort()) end, "np.sort(rng.random(S, dtype='f4'))"},
+  out = {function(shape) return {out = luma.empty(shape)} end, "np.empty(S, 'f4')"},
+  int = {function(shape, n) return luma.randint(1, n, shape) end, "rng.integers(0, N, S)"},
+}
+local tasks, figures
+
+-- What a family adds. goal: the ratio asked for, 0: none. inputs: {kind, sizes...}, for "int" {"int", n,
+-- sizes...}, or functions of those before, for luma only; f gets them, Python has them as a, b, c, ...
+-- others: numpy, torch = statements; plain = a function for another way in luma, or scales = true for the
+-- same with one thread; against = "plain": the goal is for that, not for the faster of NumPy and PyTorch;
+-- threads = the only number of threads to run with; env = arguments of env that starts Python.
+local function task(name, goal, inputs, f, others)
+  tasks[#tasks + 1] = {name = name, goal = goal, inputs = inputs, f = f, by = others or {}}
 end
 
-local function pair(n)
-  return function() return luma.rand(n), luma.rand(n) end
-end
-local function py_pair(n)
-  return ("a = r(%d); b = r(%d)"):format(n, n)
+-- What a family prints after its tables: figures that are not ratios.
+local function figure(name, print_it)
+  figures[#figures + 1] = {name = name, print_it = print_it}
 end
 
-task("c = a + b, 4 float32", 2, function()
-  local a, b = pair(4)()
-  return function() local _ = a + b end
-end, py_pair(4), "a + b")
-task("add 64K", 0.9, function()
-  local a, b = pair(65536)()
-  return function() local _ = a + b end
-end, py_pair(65536), "a + b")
-task("add 1M, out", 0.95, function()
-  local a, b = pair(1 << 20)()
-  local o = {out = luma.empty(1 << 20)}
-  return function() luma.add(a, b, o) end
-end, py_pair(1 << 20) .. "; o = r(1 << 20)", "np.add(a, b, out=o)")
-task("add 64M, allocating", 2, function()
-  local a, b = pair(1 << 26)()
-  return function() local _ = a + b end
-end, py_pair(1 << 26), "a + b")
-for name in pairs {exp = 1, log = 1} do
-  task(name .. " 1M", 1.1, function()
-    local x = luma.rand(1 << 20)
-    local o = {out = luma.empty(1 << 20)}
-    return function() luma[name](x, o) end
-  end, "x = r(1 << 20); o = r(1 << 20)", "np." .. name .. "(x, out=o)")
-end
-task("where, random mask, 1M", 8, function()
-  local m, a, b = luma.rand(1 << 20):lt(0.5), luma.rand(1 << 20), luma.rand(1 << 20)
-  return function() local _ = luma.where(m, a, b) end
-end, "m = r(1 << 20) < 0.5; a = r(1 << 20); b = r(1 << 20)", "np.where(m, a, b)")
-for _, n in ipairs {1024, 4096} do
-  task(("transpose-copy %d x %d"):format(n, n), 5, function()
-    local x = luma.rand(n, n):t()
-    return function() local _ = x:clone() end
-  end, ("x = r(%d, %d).T"):format(n, n), "x.copy(order='C')")
-end
-for _, case in ipairs {{"all", 1.5, "", "None"}, {"last dim", 1.5, 2, "1"}, {"first dim", 1.1, 1, "0"}} do
-  task("sum " .. case[1] .. ", 1024 x 1024", case[2], function()
-    local x, dim = luma.rand(1024, 1024), math.tointeger(case[3])
-    return function() local _ = x:sum(dim) end
-  end, "x = r(1024, 1024)", "x.sum(axis=" .. case[4] .. ")")
-end
-task("sum last dim, 1M x 8", 2, function()
-  local x = luma.rand(1 << 20, 8)
-  return function() local _ = x:sum(2) end
-end, "x = r(1 << 20, 8)", "x.sum(axis=1)")
-task("softmax rows of 1024", 3, function()
-  local x = luma.randn(1024, 1024)
-  return function() local _ = x:softmax(2) end
-end, "x = r(1024, 1024)",
-  "e = np.exp(x - x.max(axis=1, keepdims=True)); e /= e.sum(axis=1, keepdims=True)")
-task("cumsum rows of 1024", 4, function()
-  local x = luma.rand(1024, 1024)
-  return function() local _ = x:cumsum(2) end
-end, "x = r(1024, 1024)", "x.cumsum(axis=1)")
-task("argmax rows of 64", 3, function()
-  local x = luma.rand(65536, 64)
-  return function() local _ = x:argmax(2) end
-end, "x = r(65536, 64)", "x.argmax(axis=1)")
-task("argsort 1M", 4, function()
-  local x = luma.rand(1 << 20)
-  return function() local _ = x:argsort() end
-end, "x = r(1 << 20)", "x.argsort(kind='stable')")
-for _, n in ipairs {256, 512, 1024, 2048} do
-  local function setup()
-    local a, b = luma.rand(n, n), luma.rand(n, n)
-    return function() local _ = a:matmul(b) end
+local function make_inputs(t)
+  local values, code = {}, {}
+  for i, input in ipairs(t.inputs) do
+    if type(input) == "function" then
+      values[i] = input(table.unpack(values))
+    else
+      local kind, n = KINDS[input[1]], input[1] == "int" and input[2] or nil
+      local shape = {table.unpack(input, n and 3 or 2)}
+      values[i] = kind[1](shape, n)
+      code[#code + 1] = ("%s = %s"):format(("abcdef"):sub(i, i), kind[2]:gsub("%f[%u]%u%f[%U]", {
+        S = "(" .. table.concat(shape, ", ") .. ",)", N = tostring(n)}))
+    end
   end
-  local py = ("a = r(%d, %d); b = r(%d, %d)"):format(n, n, n, n)
-  task(("matmul %d, SkylakeX kernels"):format(n), 0.85, setup, py, "a @ b", "OPENBLAS_CORETYPE=SkylakeX")
-  task(("matmul %d, as Debian chooses"):format(n), 0, setup, py, "a @ b", "-u OPENBLAS_CORETYPE")
+  return values, table.concat(code, "; ")
 end
-task("matmul 1 x 4096 x 4096", 1.5, function()
-  local a, b = luma.rand(1, 4096), luma.rand(4096, 4096)
-  return function() local _ = a:matmul(b) end
-end, "a = r(1, 4096); b = r(4096, 4096)", "a @ b", "OPENBLAS_CORETYPE=SkylakeX")
-task("matmul, 256 of 16 x 16", 4, function()
-  local a, b = luma.rand(256, 16, 16), luma.rand(256, 16, 16)
-  return function() local _ = a:matmul(b) end
-end, "a = r(256, 16, 16); b = r(256, 16, 16)", "a @ b", "OPENBLAS_CORETYPE=SkylakeX")
+
+-- ---- Python ----
+
+-- Answers every line, an expression, with a line. A statement for PyTorch has the arrays as tensors.
+local SERVER = [[
+import sys, time
+threads = int(sys.argv[1])
+clock = time.process_time if threads == 1 else time.perf_counter
+common, inputs = {}, {}
+LOAD = {"numpy": "import numpy as np; rng = np.random.default_rng(1)",
+  "torch": "import torch, torch.nn.functional as F; torch.set_num_threads(%d); "
+           "torch.set_grad_enabled(False)" % threads}
+def load(name): exec(LOAD[name], common)
+def setup(code):
+  inputs.clear(); inputs.update(common); exec(code, inputs)
+def fast_products():
+  with open("/proc/self/maps") as maps: text = maps.read()
+  return "openblas" in text or "mkl" in text
+def batch(f, n):
+  start = clock()
+  for _ in range(n): f()
+  return clock() - start
+def measure(name, code):
+  space = dict(inputs)
+  if name == "torch":
+    for key, value in inputs.items():
+      if isinstance(value, space["np"].ndarray): space[key] = space["torch"].from_numpy(value)
+  exec("def f():\n  " + code, space)
+  f = space["f"]; f(); n = 1
+  while batch(f, n) < 0.02: n *= 2
+  return min(batch(f, n) for _ in range(6)) / n
+print("ready", flush=True)
+for line in sys.stdin:
+  try: print(eval(line), flush=True)
+  except Exception as e: print(repr(e).replace("\n", " "), flush=True)
+]]
+local servers = {}
+
+-- The Python that runs with so many threads and in that environment: started once.
+local function server(threads, env)
+  local key = ("env %s OPENBLAS_NUM_THREADS=%d OMP_NUM_THREADS=%d"):format(env or "", threads, threads)
+  if servers[key] then return servers[key] end
+  local fifo, script = os.tmpname(), os.tmpname()
+  os.remove(fifo)
+  assert(os.execute("mkfifo " .. fifo))
+  local file = assert(io.open(script, "w"))
+  file:write(SERVER)
+  file:close()
+  local pipe = assert(io.popen(("%s %s %s %d > %s"):format(key, python, script, threads, fifo), "w"))
+  local made = {pipe = pipe, answers = assert(io.open(fifo, "r"))}
+  made.runs = made.answers:read "l" == "ready"
+  os.remove(fifo)
+  os.remove(script)
+  servers[key] = made
+  return made
+end
+
+-- Calls one of the server's functions: its result as text.
+local function ask(to, call, ...)
+  if not to.runs then return "no Python" end
+  to.pipe:write(call:format(...), "\n")
+  to.pipe:flush()
+  local answer = to.answers:read "l"
+  to.runs = answer ~= nil
+  return answer or "Python ended"
+end
+
+local function measure_python(t, name, to)
+  local answer = ask(to, "measure('%s', %q)", name, t.by[name])
+  if not tonumber(answer) then io.stderr:write(("%s, %s: %s\n"):format(t.name, name, answer)) end
+  return tonumber(answer)
+end
 
 -- ---- measuring ----
 
--- Seconds of one call: the best of 5 batches of about 40 ms.
-local function measure(f)
-  f()
-  local n = 1
-  while true do
-    local start = luma.clock()
-    for _ = 1, n do f() end
-    local seconds = luma.clock() - start
-    if seconds > 0.02 then
-      n = math.max(1, n * 0.04 // seconds)
-      break
-    end
-    n = n * 4
-  end
-  local best = math.huge
-  for _ = 1, 5 do
-    local start = luma.clock()
-    for _ = 1, n do f() end
-    best = math.min(best, (luma.clock() - start) / n)
-  end
-  return best
+local function batch(clock, f, n, ...)
+  local start = clock()
+  for _ = 1, n do f(...) end
+  if device ~= "cpu" then luma.cuda.synchronize() end
+  return clock() - start
 end
 
-local harness = [[
-import time, numpy as np
-rng = np.random.default_rng(1)
-def r(*shape): return rng.random(shape, dtype=np.float32)
-%s
-def f():
-    %s
-f(); n = 1
-while True:
-    t = time.perf_counter()
-    for _ in range(n): f()
-    t = time.perf_counter() - t
-    if t > 0.02:
-        n = max(1, int(n * 0.04 / t)); break
-    n *= 4
-best = 1e9
-for _ in range(5):
-    t = time.perf_counter()
-    for _ in range(n): f()
-    best = min(best, (time.perf_counter() - t) / n)
-print(best)
-]]
+-- Seconds of one call.
+local function measure(threads, f, ...)
+  local clock = threads == 1 and device == "cpu" and os.clock or luma.clock
+  f(...)
+  local n, best = 1, math.huge
+  while batch(clock, f, n, ...) < 0.02 do n = n * 2 end
+  for _ = 1, 6 do best = math.min(best, batch(clock, f, n, ...)) end
+  return best / n
+end
 
-local function numpy(t)
-  local name = os.tmpname()
-  local file = assert(io.open(name, "w"))
-  file:write(harness:format(t.py, t.stmt))
-  file:close()
-  local pipe = io.popen(("env %s OPENBLAS_NUM_THREADS=1 %s %s"):format(t.env, python, name))
-  local seconds = tonumber(pipe:read "a")
-  pipe:close()
-  os.remove(name)
-  return assert(seconds, "NumPy did not run: is python3-numpy installed?")
+local function measure_plain(t, threads, ...)
+  if not t.by.scales then return measure(threads, t.by.plain, ...) end
+  luma.set_num_threads(1)
+  local seconds = measure(threads, t.f, ...)
+  luma.set_num_threads(threads)
+  return seconds
 end
 
 local function median(list)
@@ -164,88 +159,124 @@ local function median(list)
 end
 
 local function human(seconds)
+  if not seconds then return "-" end
   if seconds < 1e-6 then return ("%.0f ns"):format(seconds * 1e9) end
   if seconds < 1e-3 then return ("%.1f us"):format(seconds * 1e6) end
   return ("%.2f ms"):format(seconds * 1e3)
 end
 
-local pattern = arg[1] or ""
-luma.set_num_threads(1)
-print(("%-32s %10s %10s %7s %6s"):format("one thread", "luma", "NumPy", "ratio", "goal"))
-for _, t in ipairs(tasks) do
-  if t.name:find(pattern, 1, true) then
-    local ratios, mine, theirs = {}, {}, {}
-    local f = t.setup()
-    for i = 1, rounds do
-      mine[i], theirs[i] = measure(f), numpy(t)
-      ratios[i] = theirs[i] / mine[i]
+-- ---- tables ----
+
+local COLUMNS = {{"plain", "plain luma"}, {"numpy", "NumPy"}, {"torch", "PyTorch"}}
+
+local function has(t, column) return t.by[column] or column == "plain" and t.by.scales end
+
+-- Those columns that a task has and that can be measured; which are missing is said once.
+local said = {}
+local function columns_of(chosen, threads)
+  local columns = {}
+  for _, column in ipairs(COLUMNS) do
+    local name, title, used, answer = column[1], column[2], false, "None"
+    for _, t in ipairs(chosen) do used = used or has(t, name) end
+    if used and name ~= "plain" then
+      answer = ask(server(threads), "load('numpy')")
+      if name == "torch" and answer == "None" then answer = ask(server(threads), "load('torch')") end
     end
-    print(("%-32s %10s %10s %7.2f %6s"):format(t.name, human(median(mine)), human(median(theirs)),
-                                               median(ratios), t.goal > 0 and tostring(t.goal) or "-"))
-    f = nil -- luacheck: ignore
+    if used and answer == "None" then
+      columns[#columns + 1] = column
+    elseif used and not said[name] then
+      print(("%s's column is left out: %s; is python3-%s installed?"):format(title, answer, name))
+      said[name] = true
+    end
+    if answer == "None" and name ~= "plain" and used and not said.products then
+      if ask(server(threads), "fast_products()") ~= "True" then
+        print "Python's products are slow here, without OpenBLAS or MKL: their ratios flatter luma"
+      end
+      said.products = true
+    end
+  end
+  return columns
+end
+
+local function show_line(t, columns, threads, width)
+  local values, setup = make_inputs(t)
+  local mine, times, ratios = {}, {plain = {}, numpy = {}, torch = {}}, {}
+  local to = (t.by.numpy or t.by.torch) and server(threads, t.by.env)
+  if to then
+    ask(to, "load('numpy')")
+    ask(to, "setup(%q)", setup)
+  end
+  for _ = 1, rounds do
+    mine[#mine + 1] = measure(threads, t.f, table.unpack(values))
+    local this = {}
+    for _, column in ipairs(columns) do
+      local name = column[1]
+      if name == "plain" and has(t, name) then
+        this.plain = measure_plain(t, threads, table.unpack(values))
+      elseif t.by[name] then
+        this[name] = measure_python(t, name, to)
+      end
+      table.insert(times[name], this[name])
+    end
+    local other = math.min(this.numpy or math.huge, this.torch or math.huge)
+    if t.by.against or not (t.by.numpy or t.by.torch) then other = this.plain or math.huge end
+    if other < math.huge then ratios[#ratios + 1] = other / mine[#mine] end
+  end
+  local line = ("%-" .. width .. "s %10s"):format(t.name, human(median(mine)))
+  for _, column in ipairs(columns) do line = line .. (" %10s"):format(human(median(times[column[1]]))) end
+  local ratio = #ratios > 0 and ("%.2f"):format(median(ratios)) or "-"
+  local missed = (tonumber(ratio) or math.huge) < t.goal
+  print(("%s %7s %6s%s"):format(line, ratio, t.goal > 0 and t.goal or "-", missed and "  missed" or ""))
+end
+
+local function show_table(family, chosen, threads)
+  if #chosen == 0 then return end
+  local columns, width = columns_of(chosen, threads), 28
+  for _, t in ipairs(chosen) do width = math.max(width, #t.name) end
+  local title = ("%s, %s"):format(family, threads == 1 and "one thread" or "two threads")
+  local line = ("%-" .. width .. "s %10s"):format(title, "luma")
+  for _, column in ipairs(columns) do line = line .. (" %10s"):format(column[2]) end
+  print(("%s %7s %6s"):format(line, "ratio", "goal"))
+  luma.set_num_threads(threads)
+  for _, t in ipairs(chosen) do
+    show_line(t, columns, threads, width)
     collectgarbage()
     luma.empty_cache()
   end
+  print()
 end
 
--- ---- two threads against one ----
-
-local threaded = {
-  {"add 256K, out", function()
-    local a, b, o = luma.rand(1 << 18), luma.rand(1 << 18), {out = luma.empty(1 << 18)}
-    return function() luma.add(a, b, o) end
-  end},
-  {"exp 1M, out", function()
-    local a, o = luma.rand(1 << 20), {out = luma.empty(1 << 20)}
-    return function() luma.exp(a, o) end
-  end},
-  {"sum 1M", function()
-    local a = luma.rand(1 << 20)
-    return function() local _ = a:sum() end
-  end},
-  {"softmax 1024 x 1024", function()
-    local a = luma.rand(1024, 1024)
-    return function() local _ = a:softmax(2) end
-  end},
-  {"matmul 512", function()
-    local a, b = luma.rand(512, 512), luma.rand(512, 512)
-    return function() local _ = a:matmul(b) end
-  end},
-}
-if ("two threads"):find(pattern, 1, true) or pattern == "" then
-  print(("\n%-32s %10s %10s %7s %6s"):format("two threads", "two", "one", "ratio", "goal"))
-  for _, case in ipairs(threaded) do
-    local f, ratios, one, two = case[2](), {}, {}, {}
-    for i = 1, rounds do
-      luma.set_num_threads(1)
-      one[i] = measure(f)
-      luma.set_num_threads(2)
-      two[i] = measure(f)
-      ratios[i] = one[i] / two[i]
+local function run(family, pattern)
+  tasks, figures = {}, {}
+  assert(loadfile(("scripts/dev/bench_%s.lua"):format(family)))(task, figure)
+  for threads = 1, 2 do
+    local chosen = {}
+    for _, t in ipairs(tasks) do
+      local fits = (t.by.threads or threads) == threads and t.name:find(pattern, 1, true)
+      if fits then chosen[#chosen + 1] = t end
     end
-    print(("%-32s %10s %10s %7.2f %6s"):format(case[1], human(median(two)), human(median(one)),
-                                               median(ratios), "1.8"))
+    show_table(family, chosen, threads)
   end
   luma.set_num_threads(1)
+  for _, f in ipairs(figures) do
+    if f.name:find(pattern, 1, true) then f.print_it() end
+  end
 end
 
--- ---- the host's side of CUDA operations ----
-
-if ("launch"):find(pattern, 1, true) then
-  if pattern == "" then print() end
-  io.stdout:flush()
-  os.execute("LUMA_CUDA=emulate LUMA_EMU_STUB=1 " .. arg[-1] .. " scripts/dev/launch.lua")
+local families, known = {}, {all = true}
+for path in assert(io.popen "ls scripts/dev/bench_*.lua"):lines() do
+  families[#families + 1] = path:match "bench_(.*)%.lua$"
+  known[families[#families]] = true
 end
-
--- ---- figures that are not ratios ----
-
-if pattern == "" then
-  local x = luma.rand(1 << 26)
-  local exact = x:to("float64"):sum():item()
-  print(("\nsum of 64M float32 in [0, 1): relative error %.1e (goal 1e-7)"):format(
-    math.abs(x:sum():item() - exact) / exact))
-  local start = luma.clock()
-  for _ = 1, 20 do os.execute(arg[-1] .. ' -e ""') end
-  print(("luma -e \"\": %.1f ms, the shell that starts it included (goal 10)"):format(
-    (luma.clock() - start) / 20 * 1e3))
+local wanted = arg[1] or "base"
+if not known[wanted] then
+  io.stderr:write(("bench: no family %q; there are all, %s\n"):format(wanted, table.concat(families, ", ")))
+  os.exit(1)
+end
+io.stdout:setvbuf "line"
+luma.set_default_device(device)
+for _, family in ipairs(wanted == "all" and families or {wanted}) do run(family, arg[2] or "") end
+for _, s in pairs(servers) do
+  s.pipe:close()
+  s.answers:close()
 end
