@@ -238,7 +238,7 @@ luma_status luma_im2col(luma_state *S, luma_tensor *out, const luma_tensor *x, i
     lm_result r;
     LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_conv_read(&p, o));
-    LM_TRY(lm_conv_sizes(&p, 2, "kernel", nkernel, kernel, 1, p.kernel));
+    LM_TRY(lm_conv_sizes(&p, 2, "kernel_size", nkernel, kernel, 1, p.kernel));
     const int ndim = x->layout.ndim;
     if (ndim != p.n + 1 && ndim != p.n + 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1,
@@ -340,7 +340,7 @@ luma_status luma_col2im(luma_state *S, luma_tensor *out, const luma_tensor *colu
     p.batched = columns->layout.ndim == 3;
     LM_TRY(lm_conv_read(&p, o));
     LM_TRY(lm_conv_sizes(&p, 2, "output_size", nsize, size, 0, p.in));
-    LM_TRY(lm_conv_sizes(&p, 3, "kernel", nkernel, kernel, 1, p.kernel));
+    LM_TRY(lm_conv_sizes(&p, 3, "kernel_size", nkernel, kernel, 1, p.kernel));
     LM_TRY(count_windows(&p, o && o->same, &taps, &length));
     LM_TRY(check_columns(&p, columns, taps, length, &channels));
     const int skip = p.batched ? 0 : 1;

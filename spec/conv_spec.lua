@@ -366,7 +366,7 @@ describe("convolution", function()
     local x = luma.zeros(2, 3, 4)
     check.raises("#1 to 'im2col' ([4]: 3 dims (channels first) or 4 (a batch) expected)", luma.im2col,
       luma.zeros(4), 2)
-    check.raises("#2 to 'im2col' (kernel is 0: at least 1 expected)", luma.im2col, x, {2, 0})
+    check.raises("#2 to 'im2col' (kernel_size is 0: at least 1 expected)", luma.im2col, x, {2, 0})
     check.raises("#2 to 'im2col' (the kernel covers 5 positions of dim 3", luma.im2col, x, {1, 5})
     check.raises("#1 to 'col2im' ([4 x 5]: 6 columns expected, one for each window)", luma.col2im,
       luma.zeros(4, 5), {3, 4}, 2)
