@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "compose.h"
 
@@ -55,7 +56,7 @@ static luma_status add_scaled(luma_state *S, luma_tensor *out, const luma_tensor
     luma_dtype result =
         lm_dtype_promote(lm_dtype_promote(xs[0]->dtype, xs[1]->dtype), xs[2]->dtype);
     bool real = lm_dtype_is_float(result);
-    if (quotient && !real) result = S->default_dtype;
+    if (quotient) result = lm_dtype_floating(S, result);
     if (!real && !quotient && value.kind == LUMA_IS_FLOAT)
         return lm_fail(S, LUMA_ERR_DTYPE, 4, "%g: a whole number expected for %s", value.u.d,
                        lm_dtypes[result].name);
@@ -106,7 +107,7 @@ luma_status luma_lerp(luma_state *S, luma_tensor *out, const luma_tensor *x, con
     LM_TRY(check(S, xs, number ? 2 : 3));
     luma_dtype result = lm_dtype_promote(x->dtype, end->dtype);
     if (!number) result = lm_dtype_promote(result, weight->dtype);
-    if (!lm_dtype_is_float(result)) result = S->default_dtype;
+    result = lm_dtype_floating(S, result);
     lm_scope s;
     lm_scope_open(&s, S);
     luma_tensor *a = as(&s, x, result), *b = as(&s, end, result);
@@ -201,7 +202,7 @@ luma_status luma_nextafter(luma_state *S, luma_tensor *out, const luma_tensor *x
                            const luma_tensor *y) {
     LM_TRY(check(S, (const luma_tensor *[]){x, y}, 2));
     luma_dtype result = lm_dtype_promote(x->dtype, y->dtype);
-    if (!lm_dtype_is_float(result)) result = S->default_dtype;
+    result = lm_dtype_floating(S, result);
     size_t size = lm_dtype_size(result);
     luma_dtype bits = size == 1   ? LUMA_INT8
                       : size == 2 ? LUMA_INT16
@@ -254,13 +255,14 @@ static luma_status gated(luma_state *S, luma_tensor *out, const luma_tensor *x, 
     int d;
     LM_TRY(check(S, &x, 1));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
+    if (x->layout.ndim == 0) return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no halves");
     int64_t size = x->layout.shape[d];
     lm_text text;
     if (size % 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: an even size of dim %lld expected",
                        lm_shape_text(&text, x->layout.ndim, x->layout.shape),
                        (long long)lm_pos(S, d));
-    luma_dtype result = lm_dtype_is_float(x->dtype) ? x->dtype : S->default_dtype;
+    luma_dtype result = lm_dtype_floating(S, x->dtype);
     lm_scope s;
     lm_scope_open(&s, S);
     luma_tensor *a = lm_temp(&s), *b = lm_temp(&s), *g = lm_temp(&s), *r = lm_temp(&s);
@@ -292,7 +294,7 @@ luma_status luma_prelu(luma_state *S, luma_tensor *out, const luma_tensor *x,
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%lld weights: 1 or %lld, one a channel, expected",
                        (long long)n, (long long)channels);
     luma_dtype result = lm_dtype_promote(x->dtype, weight->dtype);
-    if (!lm_dtype_is_float(result)) result = S->default_dtype;
+    result = lm_dtype_floating(S, result);
     lm_scope s;
     lm_scope_open(&s, S);
     luma_tensor *a = as(&s, x, result), *w = as(&s, weight, result);
@@ -332,98 +334,105 @@ luma_status luma_rot90(luma_state *S, luma_tensor *out, const luma_tensor *x, in
     return lm_scope_close(&s);
 }
 
-/* (n) repeats as positions: 0 repeats[0] times, 1 repeats[1] times, ... */
+/* repeats, one for each of n positions or one for all, as positions on a device: 0 repeats[0] times, 1
+** repeats[1] times, ... */
 static luma_status positions_of(luma_state *S, luma_tensor *positions, const luma_tensor *repeats,
-                                int64_t n) {
+                                int64_t n, lm_device *device) {
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *flat = lm_temp(&s), *made = lm_temp(&s), *there = lm_temp(&s);
+    luma_tensor *flat = lm_temp(&s), *made = lm_temp(&s);
     LM_DO(&s, lm_tensor_new(S, flat, lm_cpu(S), LUMA_INT64, repeats->layout.ndim,
                             repeats->layout.shape));
     LM_DO(&s, lm_copy(S, flat, repeats));
     if (s.status != LUMA_OK) return lm_scope_close(&s);
     int64_t count = luma_numel(flat), total = 0;
-    const int64_t *r = (const int64_t *)(const void *)luma_data(flat);
+    const int64_t *r = (const int64_t *)(const void *)lm_data(flat);
     for (int64_t i = 0; i < n; i++) {
         int64_t v = r[count == 1 ? 0 : i];
         if (v < 0 || total > INT64_MAX / 16 - v) {
             lm_scope_close(&s);
-            return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld repeats at %lld", (long long)v,
-                           (long long)lm_pos(S, i));
+            return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld repeats at position %lld: %s",
+                           (long long)v, (long long)lm_pos(S, i),
+                           v < 0 ? "0 or more expected" : "the result is too large");
         }
         total += v;
     }
     LM_DO(&s, lm_tensor_new(S, made, lm_cpu(S), LUMA_INT64, 1, &total));
-    LM_DO(&s, lm_tensor_new(S, there, lm_device_of(repeats), LUMA_INT64, 1, &total));
     if (s.status == LUMA_OK) {
-        int64_t *to = (int64_t *)luma_data(made);
+        int64_t *to = (int64_t *)(void *)lm_data(made);
         for (int64_t i = 0; i < n; i++) {
             for (int64_t k = r[count == 1 ? 0 : i]; k > 0; k--)
                 *to++ = i + S->index_base;
         }
     }
-    LM_DO(&s, lm_copy(S, there, made));
-    LM_DO(&s, lm_give(&s, positions, there));
+    LM_DO(&s, luma_to_device(S, positions, made, device->name));
     return lm_scope_close(&s);
+}
+
+/* Every position along d becomes a run: a new dim of that size, which joins its own. */
+static luma_status repeat_each(luma_state *S, luma_tensor *out, const luma_tensor *x, int d,
+                               int64_t times) {
+    int64_t shape[LUMA_MAX_DIMS], numel;
+    const int ndim = x->layout.ndim;
+    const int64_t n = x->layout.shape[d];
+    memcpy(shape, x->layout.shape, sizeof shape);
+    if (ndim == LUMA_MAX_DIMS || !lm_mul_fits(n, times, &shape[d]) ||
+        !lm_numel_fits(ndim, shape, x->dtype, &numel))
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld repeats of %lld positions in %d dim%s",
+                       (long long)times, (long long)n, ndim, ndim == 1 ? "" : "s");
+    luma_tensor runs = *x;
+    runs.layout = lm_layout_insert(&x->layout, d + 1, times, 0);
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *made = lm_temp(&s), *r = lm_temp(&s);
+    LM_DO(&s, luma_force_contiguous(S, made, &runs));
+    LM_DO(&s, luma_reshape(S, r, made, ndim, shape));
+    LM_DO(&s, lm_give(&s, out, r));
+    return lm_scope_close(&s);
+}
+
+static luma_status check_repeats(luma_state *S, const luma_tensor *x, const luma_tensor *repeats,
+                                 int64_t n) {
+    lm_device *device;
+    if (lm_is_number(repeats)) {
+        if (repeats->number.kind == LUMA_IS_INT && repeats->number.u.i >= 0) return LUMA_OK;
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "whole numbers, not negative, expected");
+    }
+    LM_TRY(lm_tensor_check(S, 2, repeats, false));
+    if (!lm_dtype_is_int(repeats->dtype))
+        return lm_fail(S, LUMA_ERR_DTYPE, 2, "%s: an integer dtype expected",
+                       lm_dtypes[repeats->dtype].name);
+    LM_TRY(lm_same_device(S, (const luma_tensor *[]){x, repeats}, 2, &device));
+    if (repeats->layout.ndim <= 1 && (luma_numel(repeats) == 1 || luma_numel(repeats) == n))
+        return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_SHAPE, 2, "%lld repeats for %lld positions",
+                   (long long)luma_numel(repeats), (long long)n);
 }
 
 luma_status luma_repeat_interleave(luma_state *S, luma_tensor *out, const luma_tensor *x,
                                    const luma_tensor *repeats, const int64_t *dim) {
-    const luma_tensor *xs[] = {x, repeats};
     int d = 0;
-    LM_TRY(check(S, xs, 1));
+    LM_TRY(check(S, &x, 1));
     if (dim) LM_TRY(lm_dim(S, 3, *dim, x->layout.ndim, &d));
-    int64_t n = dim ? x->layout.shape[d] : luma_numel(x);
-    bool number = lm_is_number(repeats);
-    if (number ? repeats->number.kind != LUMA_IS_INT || repeats->number.u.i < 0
-               : !lm_dtype_is_int(repeats->dtype))
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "whole numbers, not negative, expected");
-    if (!number) {
-        lm_device *device;
-        LM_TRY(lm_same_device(S, xs, 2, &device));
-        if (repeats->layout.ndim > 1 || (luma_numel(repeats) != 1 && luma_numel(repeats) != n))
-            return lm_fail(S, LUMA_ERR_SHAPE, 2, "%lld repeats for %lld positions",
-                           (long long)luma_numel(repeats), (long long)n);
-    }
+    if (dim && x->layout.ndim == 0)
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no positions along a dim");
+    const int64_t n = dim ? x->layout.shape[d] : luma_numel(x);
+    LM_TRY(check_repeats(S, x, repeats, n));
     lm_scope s;
     lm_scope_open(&s, S);
     luma_tensor *flat = lm_temp(&s), *at = lm_temp(&s);
-    const luma_tensor *from = x;
-    if (!dim) {
-        int64_t all = -1;
-        if (n == 0) all = 0;
-        LM_DO(&s, luma_reshape(S, flat, x, 1, &all));
-        from = flat;
-    }
-    if (number) { /* every position becomes a run: a new dim of that size, which joins its own */
-        luma_tensor *up = lm_temp(&s), *wider = lm_temp(&s), *made = lm_temp(&s);
-        int64_t shape[LUMA_MAX_DIMS + 1], times = repeats->number.u.i;
-        int ndim = dim ? x->layout.ndim : 1;
-        if (ndim == LUMA_MAX_DIMS || (n > 0 && times > INT64_MAX / 16 / n)) {
-            lm_scope_close(&s);
-            return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld repeats of %lld positions in %d dims",
-                           (long long)times, (long long)n, ndim);
-        }
-        LM_DO(&s, luma_unsqueeze(S, up, from, d + 1));
-        for (int k = 0, i = 0; s.status == LUMA_OK && k < ndim; k++) {
-            shape[i++] = from->layout.shape[k];
-            if (k == d) shape[i++] = times;
-        }
-        LM_DO(&s, luma_expand(S, wider, up, ndim + 1, shape));
-        for (int k = 0; s.status == LUMA_OK && k < ndim; k++)
-            shape[k] = from->layout.shape[k] * (k == d ? times : 1);
-        LM_DO(&s, luma_force_contiguous(S, made, wider));
-        luma_tensor *r = lm_temp(&s);
-        LM_DO(&s, luma_reshape(S, r, made, ndim, shape));
-        LM_DO(&s, lm_give(&s, out, r));
+    if (!dim) LM_DO(&s, luma_reshape(S, flat, x, 1, &n));
+    const luma_tensor *from = dim ? x : flat;
+    if (s.status == LUMA_OK && lm_is_number(repeats)) {
+        s.status = repeat_each(S, out, from, d, repeats->number.u.i);
         return lm_scope_close(&s);
     }
-    LM_DO(&s, positions_of(S, at, repeats, n));
+    if (s.status == LUMA_OK) s.status = positions_of(S, at, repeats, n, lm_device_of(x));
     LM_DO(&s, luma_index_select(S, out, from, d, at));
     return lm_scope_close(&s);
 }
 
-/* The list with at least `least` dims each, as PyTorch's atleast_1d and atleast_2d give them. */
+/* The list with one dim each at least, or two (vertical), as PyTorch's atleast_1d and atleast_2d give them. */
 static luma_status stacked(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
                            bool vertical) {
     if (n < 1) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "an empty list");

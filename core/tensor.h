@@ -24,6 +24,11 @@ static inline luma_tensor lm_at_least_1d(const luma_tensor *x) {
     return t;
 }
 
+/* x where it is a float dtype, else the default one. */
+static inline luma_dtype lm_dtype_floating(const luma_state *S, luma_dtype x) {
+    return lm_dtype_is_float(x) ? x : S->default_dtype;
+}
+
 /* LUMA_NDTYPES becomes `otherwise`; an error of what is no dtype. */
 luma_status lm_dtype_or(luma_state *S, int argument, luma_dtype otherwise, luma_dtype *dtype);
 /* A new contiguous tensor, contents not set. *out is overwritten on success only. */

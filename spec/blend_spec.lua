@@ -3,6 +3,7 @@
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local oracle = require "oracle"
+local raises = require("check").raises
 local huge, nan = math.huge, 0 / 0
 
 local floats = {"float8_e4m3", "float16", "bfloat16", "float32", "float64"}
@@ -144,6 +145,7 @@ describe("compositions", function()
         end
       end
       assert.has_error(function() x:glu(3) end)
+      raises("#1 to 'glu' (a 0-d tensor has no halves)", luma.glu, luma.tensor(1))
     end
   end)
 
@@ -210,12 +212,21 @@ describe("compositions", function()
     assert.same({2, 0}, x:repeat_interleave(0, 2).shape)
     assert.same({0}, luma.ones(0):repeat_interleave(3).shape)
     assert.same({5, 5}, luma.tensor(5):repeat_interleave(2):totable())
-    for _, bad in ipairs {-1, 0.5, math.maxinteger} do
-      assert.has_error(function() x:repeat_interleave(bad) end)
-    end
-    assert.has_error(function() x:repeat_interleave(luma.tensor({1, -1}, "int64"), 1) end)
-    assert.has_error(function() x:repeat_interleave(luma.tensor({1, 1, 1}, "int64"), 1) end)
-    assert.has_error(function() x:repeat_interleave(luma.tensor({math.maxinteger, 1}, "int64"), 1) end)
+    local few = luma.tensor(2, {dtype = "int64", device = "cpu"}) -- goes anywhere
+    assert.same({1, 1, 2, 2, 3, 3, 4, 4}, x:repeat_interleave(few):totable())
+    local function fails(pattern, ...) raises(pattern, luma.repeat_interleave, ...) end
+    local function repeats(...) return luma.tensor({...}, "int64") end
+    fails("#2 to 'repeat_interleave' (whole numbers, not negative, expected)", x, -1)
+    fails("whole numbers, not negative, expected", x, 0.5)
+    fails("#2 to 'repeat_interleave' (9223372036854775807 repeats of 4 positions in 1 dim)", x,
+      math.maxinteger)
+    fails("repeats of 2 positions in 2 dims", x:narrow(2, 1, 1):expand(2, 2 ^ 30 | 0), 2 ^ 32 | 0, 1)
+    fails("#2 to 'repeat_interleave' (-1 repeats at position 2: 0 or more expected)", x, repeats(1, -1), 1)
+    fails("#2 to 'repeat_interleave' (3 repeats for 2 positions)", x, repeats(1, 1, 1), 1)
+    fails("9223372036854775807 repeats at position 1: the result is too large", x,
+      repeats(math.maxinteger, 1), 1)
+    fails("#2 to 'repeat_interleave' (float32: an integer dtype expected)", x, luma.ones(2), 1)
+    fails("#1 to 'repeat_interleave' (a 0-d tensor has no positions along a dim)", luma.tensor(5), 2, 1)
   end)
 
   it("hstack and vstack", function()
