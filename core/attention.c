@@ -179,7 +179,7 @@ static luma_status compose_some(luma_state *S, const lm_attention *a, int64_t lo
     luma_tensor q = queries_of(&a->q, lo, hi), out = queries_of(&a->out, lo, hi), k = a->k;
     luma_tensor mask = queries_of(&a->mask, lo, hi), scale = luma_number(a->scale);
     luma_tensor least = luma_number(-HUGE_VAL);
-    luma_dtype wide = a->q.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype wide = lm_dtype_accumulator(a->q.dtype);
     luma_tensor *many = lm_temp(&s), *scaled = lm_temp(&s), *scores = lm_temp(&s);
     luma_tensor *p = lm_temp(&s), *y = lm_temp(&s), *wide_v = lm_temp(&s);
     int n = k.layout.ndim;
@@ -242,7 +242,7 @@ static luma_status fill_result(lm_scope *s, luma_tensor *out, plan *p, lm_attent
     luma_state *S = s->S;
     lm_device *d = lm_device_of(out);
     luma_tensor *to[OPERANDS] = {&a->q, &a->k, &a->v, &a->mask};
-    luma_dtype wide = p->dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype wide = lm_dtype_accumulator(p->dtype);
     if (luma_numel(out) == 0) return LUMA_OK;
     if (p->s == 0) return lm_fill(S, out, luma_number(0).number);
     for (int i = Q; i < OPERANDS; i++) {

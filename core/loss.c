@@ -54,8 +54,8 @@ static void loss_open(luma_state *S, loss *l, luma_tensor *out, luma_dtype met,
                       luma_reduction reduction) {
     lm_scope_open(&l->s, S);
     l->out = out;
-    l->result = lm_dtype_is_float(met) ? met : S->default_dtype;
-    l->compute = l->result == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    l->result = lm_dtype_floating(S, met);
+    l->compute = lm_dtype_accumulator(l->result);
     l->reduction = reduction;
 }
 

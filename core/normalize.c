@@ -142,7 +142,7 @@ static luma_status fill_result(lm_scope *s, luma_tensor *out, const luma_tensor 
     }
     bool ok;
     lm_normalize call = {.kind = p->kind, .eps = p->eps};
-    luma_dtype affine = wide.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype affine = lm_dtype_accumulator(wide.dtype);
     LM_TRY(lay_out(s, &wide, p, &call.x));
     LM_TRY(lay_out_affine(s, p->weight, affine, p, &call.x.layout, &call.weight));
     LM_TRY(lay_out_affine(s, p->bias, affine, p, &call.x.layout, &call.bias));
@@ -160,7 +160,7 @@ static luma_status normalize(luma_state *S, luma_tensor *out, const luma_tensor 
     int n = 1;
     if (p->weight) inputs[n++] = p->weight;
     if (p->bias) inputs[n++] = p->bias;
-    luma_dtype dtype = lm_dtype_is_float(x->dtype) ? x->dtype : S->default_dtype;
+    luma_dtype dtype = lm_dtype_floating(S, x->dtype);
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), dtype, x->layout.ndim, x->layout.shape,
                           inputs, n, LM_RESULT_CONTIGUOUS));
     lm_scope_open(&s, S);
@@ -209,9 +209,7 @@ luma_status luma_rms_norm(luma_state *S, luma_tensor *out, const luma_tensor *x,
     plan p = {.kind = LM_NORMALIZE_RMS, .weight = weight};
     LM_TRY(find_lines(S, &p, x, n, shape));
     LM_TRY(check_affine(S, 3, x, weight, NULL, n, shape));
-    p.eps = has_eps                       ? eps
-            : lm_dtype_is_float(x->dtype) ? lm_dtypes[x->dtype].eps
-                                          : lm_dtypes[S->default_dtype].eps;
+    p.eps = has_eps ? eps : lm_dtypes[lm_dtype_floating(S, x->dtype)].eps;
     LM_TRY(check_eps(S, p.eps));
     return normalize(S, out, x, &p);
 }

@@ -411,7 +411,7 @@ static luma_status quantile(luma_state *S, luma_tensor *out, const luma_tensor *
     if (list) shape[ndim++] = q->layout.shape[0];
     for (int d = 0; d < l.ndim; d++)
         shape[ndim++] = has_dim ? l.shape[d] : 1;
-    luma_dtype dtype = lm_dtype_is_float(x->dtype) ? x->dtype : S->default_dtype;
+    luma_dtype dtype = lm_dtype_floating(S, x->dtype);
     const luma_tensor *inputs[] = {x, q};
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), dtype, ndim, shape, inputs, 2, 0));
     lm_scope s;

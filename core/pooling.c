@@ -175,7 +175,7 @@ static luma_status run(luma_state *S, const plan *p, lm_pooling *call, const lum
 /* Averages of integers are those of float64, rounded to the default float dtype. */
 static luma_status averages(luma_state *S, luma_tensor *out, const luma_tensor *x, const plan *p,
                             lm_pooling *call) {
-    luma_dtype result = lm_dtype_is_float(x->dtype) ? x->dtype : S->default_dtype;
+    luma_dtype result = lm_dtype_floating(S, x->dtype);
     luma_dtype compute = lm_dtype_is_float(x->dtype) ? x->dtype : LUMA_FLOAT64;
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), result, x->layout.ndim, p->shape, &x, 1, 0));

@@ -61,7 +61,7 @@ static luma_dtype result_dtype(const luma_state *S, lm_op op, luma_dtype x) {
     case LM_RESULT_SUM:
         return lm_dtype_is_float(x) ? x : LUMA_INT64;
     case LM_RESULT_FLOAT:
-        return lm_dtype_is_float(x) ? x : S->default_dtype;
+        return lm_dtype_floating(S, x);
     case LM_RESULT_BOOL:
         return LUMA_BOOL;
     case LM_RESULT_INDEX:

@@ -73,7 +73,7 @@ luma_status luma_rope(luma_state *S, luma_tensor *out, const luma_tensor *x, con
                        lm_shape_text(&a, sin->layout.ndim, sin->layout.shape),
                        lm_shape_text(&b, cos->layout.ndim, cos->layout.shape));
     }
-    luma_dtype dtype = x->dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype dtype = lm_dtype_accumulator(x->dtype);
     lm_scope_open(&s, S);
     luma_status status = lay_out_table(&s, 2, cos, dtype, x, heads, &call.cos);
     if (status == LUMA_OK) status = lay_out_table(&s, 3, sin, dtype, x, heads, &call.sin);

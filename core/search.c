@@ -275,7 +275,7 @@ luma_status luma_histc(luma_state *S, luma_tensor *out, const luma_tensor *x, in
     if (!(min <= max)) return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "min %g is above max %g", min, max);
     LM_TRY(find_range(S, x, &min, &max));
     int64_t all = -1;
-    luma_dtype dtype = lm_dtype_is_float(x->dtype) ? x->dtype : S->default_dtype;
+    luma_dtype dtype = lm_dtype_floating(S, x->dtype);
     lm_result r;
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), dtype, 1, &bins, &x, 1, 0));
     lm_scope s;

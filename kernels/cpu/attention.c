@@ -383,7 +383,7 @@ static void plan(job *j, const lm_attention *a) {
 }
 
 luma_status lm_cpu_attention(luma_state *S, lm_device *d, const lm_attention *a) {
-    luma_dtype dtype = a->q.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype dtype = lm_dtype_accumulator(a->q.dtype);
     const lm_gemm_kernels *gemms = lm_level_now()->gemm;
     job j = {.S = S,
              .g = dtype == LUMA_FLOAT64 ? &gemms->f64 : &gemms->f32,

@@ -280,7 +280,7 @@ static void plan(job *j, const lm_normalize *c) {
 }
 
 luma_status lm_cpu_normalize(luma_state *S, lm_device *d, const lm_normalize *c) {
-    luma_dtype dtype = c->x.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype dtype = lm_dtype_accumulator(c->x.dtype);
     job j = {.S = S,
              .kind = c->kind,
              .eps = c->eps,

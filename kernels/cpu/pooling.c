@@ -249,7 +249,7 @@ static int64_t tile_of(const lm_pooling *p) {
 }
 
 static luma_dtype compute_dtype(luma_dtype dtype) {
-    if (lm_dtype_is_float(dtype)) return dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    if (lm_dtype_is_float(dtype)) return lm_dtype_accumulator(dtype);
     return dtype == LUMA_INT64 || dtype == LUMA_UINT32 ? LUMA_INT64 : LUMA_INT32;
 }
 

@@ -71,7 +71,7 @@ static void run_rows(void *ctx, int64_t lo, int64_t hi) {
 }
 
 luma_status lm_cpu_rope(luma_state *S, lm_device *d, const lm_rope *c) {
-    luma_dtype dtype = c->x.dtype == LUMA_FLOAT64 ? LUMA_FLOAT64 : LUMA_FLOAT32;
+    luma_dtype dtype = lm_dtype_accumulator(c->x.dtype);
     int last = c->x.layout.ndim - 1;
     job j = {.S = S,
              .call = c,
