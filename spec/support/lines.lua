@@ -4,18 +4,18 @@ local reference = require "reference"
 local M = {}
 
 -- y of the lines that `groups` (lists of flat positions) make: (x - mean) / sqrt(var + eps), or of
--- rms x / sqrt(mean square + eps).
+-- rms x / sqrt(mean square + eps); and |mean| / sqrt(var + eps), by which the mean's rounding grows.
 function M.normalize(x, groups, eps, rms)
-  local y = {}
+  local y, far = {}, {}
   for _, group in ipairs(groups) do
     local list, squares = {}, {}
     for i, at in ipairs(group) do list[i] = x[at] end
     local mean = rms and 0 or reference.total(list) / #list
     for i, v in ipairs(list) do squares[i] = (v - mean) * (v - mean) end
     local root = math.sqrt(reference.total(squares) / #list + eps)
-    for i, at in ipairs(group) do y[at] = (list[i] - mean) / root end
+    for i, at in ipairs(group) do y[at], far[at] = (list[i] - mean) / root, math.abs(mean) / root end
   end
-  return y
+  return y, far
 end
 
 -- Mean and variance (divided by n - correction) of every group.
