@@ -1,7 +1,6 @@
 /* index.c -- indexing by tensors: dtypes, shapes, who copies what. Everything becomes one walk over
- *a
- ** plain tensor, with index tensors that say where in another one each of its elements lies; the
- ** device's index slot does the moving. Layer: core. */
+** a plain tensor, with index tensors that say where in another one each of its elements lies; the
+** device's index slot does the moving. Layer: core. */
 #include "index.h"
 
 #include <string.h>

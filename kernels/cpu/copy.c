@@ -52,9 +52,8 @@ static void run_rows(const job *j, int64_t np, int64_t nq, char *dst, const char
     }
 }
 
-/* Rows of src are too far apart for the hardware to foresee; asking for the next tile's part of
-*each
-** doubles the speed of large transposes. */
+/* Rows of src are too far apart for the hardware to foresee; asking for the next tile's part
+** of each doubles the speed of large transposes. */
 static void fetch(const char *p, int64_t nbytes) {
     for (int64_t at = 0; at < nbytes; at += 64)
         __builtin_prefetch(p + at, 0, 2);

@@ -1,7 +1,6 @@
 /* sort_words.h -- sorting of one kind of words; template, included by sort.c: WORD is the type,
- *KIND
- ** its suffix, MAKE(key, at) makes one, KEY(w) orders them, DIGIT(w, shift) is the key moved right,
- ** AT(w) the position. Layer: kernels/cpu/level. */
+** KIND its suffix, MAKE(key, at) makes one, KEY(w) orders them, DIGIT(w, shift) is the key moved right,
+** AT(w) the position. Layer: kernels/cpu/level. */
 
 #define NAME__(name, kind) name##_##kind
 #define NAME_(name, kind) NAME__(name, kind)
