@@ -103,6 +103,7 @@ local special = {
   end,
   index_reduce = function() return {float(3, 4), 1, positions(), luma.ones(2, 4), {reduce = "prod"}} end,
   index_put = function() return {float(3, 4), {positions(), luma.tensor({4, 4}, "int64")}, luma.ones(2)} end,
+  prelu = function() return {float(3, 4), luma.ones(1, {dtype = "float16"})} end,
   masked_scatter = function() return {float(3, 4), float(3, 4):gt(8), luma.ones(5)} end,
   addmm = function()
     return {float(3, 4), float(3, 2, 2):select(3, 1), float(4, 3):t():slice(1, 3, 1, -2)}

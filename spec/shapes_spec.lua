@@ -7,7 +7,7 @@ local device = require "device"
 -- Rows for which dims at the front mean something else: channels, positions, memory.
 local by_place = {
   batch_norm = true, instance_norm = true, group_norm = true, cross_entropy = true, nll_loss = true,
-  diagonal = true, as_strided = true, nonzero = true,
+  diagonal = true, as_strided = true, nonzero = true, hstack = true, vstack = true, rot90 = true,
 }
 
 -- A world: how it sees a tensor of 3 dims, and where dims 1 to 3 stand in it.
