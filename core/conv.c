@@ -195,7 +195,8 @@ static luma_status transposed_size(plan *p, int d, int64_t reach) {
 
 luma_status lm_conv_size(lm_conv_plan *p, int d, bool same) {
     int64_t reach;
-    if (!lm_mul_fits(p->kernel[d] - 1, p->dilation[d], &reach)) return too_big(p, d);
+    if (!lm_mul_fits(p->kernel[d] - 1, p->dilation[d], &reach) || reach == INT64_MAX)
+        return too_big(p, d);
     LM_TRY(p->transposed ? transposed_size(p, d, reach) : plain_size(p, d, reach, same));
     if (p->kernel[d] == 1) p->dilation[d] = 1;
     return LUMA_OK;

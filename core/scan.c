@@ -92,7 +92,8 @@ luma_status luma_diff(luma_state *S, luma_tensor *out, const luma_tensor *x, int
     int d;
     LM_TRY(lm_tensor_live(S, 1, x));
     if (x->layout.ndim == 0) return lm_fail(S, LUMA_ERR_SHAPE, 1, "a 0-d tensor has no neighbours");
-    if (n < 0) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "n is %lld: 0 or more", (long long)n);
+    if (n < 0)
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "n is %lld: 0 or more expected", (long long)n);
     LM_TRY(lm_dim(S, 3, dim, x->layout.ndim, &d));
     LM_TRY(check_beside(S, 4, x, d, prepend));
     LM_TRY(check_beside(S, 5, x, d, append));

@@ -179,7 +179,8 @@ static luma_status check_labels(luma_state *S, const luma_tensor *x, const luma_
     if (x->layout.ndim != 1)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%d dims: a list of labels expected", x->layout.ndim);
     if (least < 0)
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "minlength is %lld: 0 or more", (long long)least);
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "minlength is %lld: 0 or more expected",
+                       (long long)least);
     if (!weights) return LUMA_OK;
     LM_TRY(lm_tensor_live(S, 2, weights));
     if (weights->layout.ndim != 1 || weights->layout.shape[0] != x->layout.shape[0])
@@ -271,7 +272,8 @@ luma_status luma_histc(luma_state *S, luma_tensor *out, const luma_tensor *x, in
                        double min, double max) {
     LM_TRY(lm_tensor_live(S, 1, x));
     if (bins < 1 || bins > INT64_MAX / 16)
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld bins: 1 or more", (long long)bins);
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld bins: 1 to %lld expected", (long long)bins,
+                       (long long)(INT64_MAX / 16));
     if (!(min <= max)) return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "min %g is above max %g", min, max);
     LM_TRY(find_range(S, x, &min, &max));
     int64_t all = -1;

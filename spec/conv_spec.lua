@@ -429,6 +429,8 @@ describe("convolution", function()
         o.stride = o.padding or o.dilation
         assert.is_false(pcall(luma.conv_transpose2d, x, w, o))
       end
+      check.raises("dim 3 of the result would be too big", luma.conv2d, luma.zeros(1, 1, 4, 4),
+        luma.zeros(1, 1, 2, 2), {dilation = most})
       local far = luma.conv2d(x, w, {stride = most, groups = 2})
       assert.equal("2 8 1 1", table.concat(far.shape, " "))
     end)
