@@ -94,7 +94,8 @@ static luma_status find_groups(luma_state *S, groups *g, const luma_tensor *x, b
     LM_DO(&s, make_rows(S, g, x, has_dim, dim));
     if (s.status != LUMA_OK) return lm_scope_close(&s);
     bool elements = g->rows.layout.ndim == 1;
-    sorts = sorts && (elements || g->rows.layout.shape[1] > 0);
+    /* without rows there may be more columns than anyone can sort by */
+    sorts = sorts && (elements || (g->rows.layout.shape[0] > 1 && g->rows.layout.shape[1] > 0));
     if (sorts && elements) {
         LM_DO(&s, luma_sort(S, pair, &g->rows, 0, false));
         *sorted = pair[0];

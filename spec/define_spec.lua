@@ -139,6 +139,10 @@ describe("luma.define", function()
       ["a, b, c, d, e, f, g, h, i, j, k, l, m"] = "13 parameters, at most 12 can be",
     } do
       wrong({name = "f", forward = print, signature = signature}, "option 'signature': " .. message)
+      local _, text = pcall(function()
+        luma.define{name = "f", forward = print, signature = signature}
+      end)
+      assert.matches("^[^:]*define_spec%.lua:%d+: ", text) -- the line that calls
     end
     assert.is_nil(luma.f)
     assert(device)

@@ -22,38 +22,34 @@ local function bad(format, ...)
     error(("bad argument #1 to 'define' (%s)"):format(format:format(...)), 3)
 end
 
--- An error unless it is of the grammar of core/op.h: "x, y:operand, dim:dim?, {keepdim:bool}".
-local function check_signature(text)
-    if #text > LONGEST then bad("option 'signature': at most %d characters can be", LONGEST) end
+-- What is wrong with a signature by the grammar of core/op.h: "x, y:operand, dim:dim?, {keepdim:bool}".
+local function signature_fault(text)
+    if #text > LONGEST then return ("at most %d characters can be"):format(LONGEST) end
     local plain, options = text:match("^([^{}]*)(.*)$")
     local inner = options:match("^{([^{}]*)}$")
-    if options ~= "" and not inner then
-        bad("option 'signature': options stand in one pair of braces at the end")
-    end
+    if options ~= "" and not inner then return "options stand in one pair of braces at the end" end
     local seen, count, optional = {}, 0, false
-    local function check(list, in_options)
+    local function fault(list, in_options)
         for word in (list .. ","):gmatch("%s*([^,]-)%s*,") do
             local name, type, mark = word:match("^([%a_][%w_]*):?([%w_|]*)(%??)$")
             if word ~= "" then
                 if not name or #name > 23 then
-                    bad("option 'signature': '%s' is no parameter: name, name:type or name:type?", word)
+                    return ("'%s' is no parameter: name, name:type or name:type?"):format(word)
                 end
                 if type ~= "" and not TYPES[type] and not type:find("|", 1, true) then
-                    bad("option 'signature': '%s' is no type of a parameter", type)
+                    return ("'%s' is no type of a parameter"):format(type)
                 end
-                if seen[name] then bad("option 'signature': '%s' stands there twice", name) end
+                if seen[name] then return ("'%s' stands there twice"):format(name) end
                 if optional and mark == "" and not in_options then
-                    bad("option 'signature': '%s' follows one that may be absent", name)
+                    return ("'%s' follows one that may be absent"):format(name)
                 end
                 seen[name], count, optional = true, count + 1, optional or mark == "?"
             end
         end
     end
-    check(plain, false)
-    if inner then check(inner, true) end
-    if count > MOST_PARAMETERS then
-        bad("option 'signature': %d parameters, at most %d can be", count, MOST_PARAMETERS)
-    end
+    local wrong = fault(plain, false) or inner and fault(inner, true)
+    if wrong or count <= MOST_PARAMETERS then return wrong end
+    return ("%d parameters, at most %d can be"):format(count, MOST_PARAMETERS)
 end
 
 local M = {}
@@ -80,7 +76,8 @@ function M.define(options)
     if not row and (luma[name] ~= nil or methods[name] ~= nil or RESERVED[name]) then
         bad("option 'name': '%s' is luma's own", name)
     end
-    if signature then check_signature(signature) end
+    local wrong = signature and signature_fault(signature)
+    if wrong then bad("option 'signature': %s", wrong) end
     local f = define(name, forward, signature)
     if not row then
         row = {name = name, row = "defined", takes = "none", gives = "tensor", inplace = false, lo = 0,
