@@ -48,8 +48,8 @@ typedef struct {
     char *slots;
     int nslots;
     int64_t slot_bytes, stage_bytes, ldc;
-    unsigned char taken[256]; /* atomic */
-    bool stop;                /* the interrupt flag was seen; atomic */
+    unsigned char taken[LM_POOL_MOST]; /* atomic */
+    bool stop;                         /* the interrupt flag was seen; atomic */
 } plan;
 
 static int64_t round_up(int64_t x, int64_t unit) {
@@ -476,7 +476,7 @@ static luma_status run(plan *p, const luma_tensor *w, int64_t jobs, double flops
         return lm_fail(p->S, LUMA_ERR_MEMORY, 0, "cpu: the weights of a convolution are too many");
     weights = round_up(weights, 64);
     places = round_up(places, 64);
-    p->nslots = (int)lm_min(jobs, lm_min(lm_pool_threads(), (int64_t)sizeof p->taken));
+    p->nslots = (int)lm_min(jobs, lm_pool_threads());
     total = weights + places + p->slot_bytes * p->nslots;
     lm_storage *scratch;
     LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)total, &scratch));

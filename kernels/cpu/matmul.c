@@ -58,8 +58,8 @@ typedef struct {
     char *slots;
     int nslots;
     int64_t slot_bytes, b_offset, sums_offset;
-    unsigned char taken[256]; /* atomic */
-    bool stop;                /* the interrupt flag was seen; atomic */
+    unsigned char taken[LM_POOL_MOST]; /* atomic */
+    bool stop;                         /* the interrupt flag was seen; atomic */
 } plan;
 
 static int64_t round_up(int64_t x, int64_t unit) {
@@ -378,7 +378,7 @@ static luma_status run(plan *p) {
         p->sums_offset = p->b_offset + round_up(n * k * p->size, 64);
         p->slot_bytes = p->sums_offset;
         if (!p->direct) p->slot_bytes += round_up(lm_min(p->piece_m, SUMS_M) * n * p->size, 64);
-        p->nslots = (int)lm_min(jobs, lm_min(lm_pool_threads(), (int64_t)sizeof p->taken));
+        p->nslots = (int)lm_min(jobs, lm_pool_threads());
         LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)(p->slot_bytes * p->nslots), &scratch));
         p->slots = scratch->data;
     }
