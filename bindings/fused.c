@@ -138,7 +138,7 @@ static void read_options(lm_call *k, trace *t, const lm_param *params, int npara
 int lm_traced_row(lua_State *L, lm_ctx *c, lm_op op, const char *name, bool inplace) {
     lm_call k;
     lm_call_open(&k, L, c, name);
-    int in[3] = {-1, -1, -1}, n = 0, nin = lm_fused_inputs(op), arg = 1;
+    int in[3] = {-1, -1, -1}, n = 0, nin = lm_op_inputs(op), arg = 1;
     if (nin == 0) luaL_error(L, "'%s' is not elementwise: a fused function cannot call it", name);
     if (inplace) luaL_error(L, "'%s' writes in place, which a fused function cannot do", name);
     const lm_param *params = &c->params[c->first_param[op]];
@@ -405,7 +405,7 @@ static luma_scalar number_of(const call *c, int value) {
 
 static void fold_node(call *c, const lm_fused_node *node, luma_scalar *out) {
     lua_State *L = c->k.L;
-    int top = lua_gettop(L), n = lm_fused_inputs(node->op), arithmetic = arithmetic_of(node);
+    int top = lua_gettop(L), n = lm_op_inputs(node->op), arithmetic = arithmetic_of(node);
     for (int i = 0; i < n; i++) {
         luma_scalar v = number_of(c, node->in[i]);
         if (v.kind == LUMA_NOT_A_NUMBER) {

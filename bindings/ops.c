@@ -631,26 +631,11 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     return n;
 }
 
-static int inputs_of(lm_op op) {
-    switch (lm_ops[op].row) {
-    case LM_ROW_UNARY:
-    case LM_ROW_TEST:
-        return 1;
-    case LM_ROW_BINARY:
-    case LM_ROW_COMPARE:
-        return 2;
-    case LM_ROW_TERNARY:
-        return 3;
-    default:
-        return 0;
-    }
-}
-
 static int op_function(lua_State *L) {
     lm_ctx *c = lm_enter(L);
     int own = (int)lua_tointeger(L, LM_UP_OWN);
     lm_op op = (lm_op)(own & ~INPLACE);
-    int nin = inputs_of(op);
+    int nin = lm_ops[op].row == LM_ROW_UNARY_P ? 0 : lm_op_inputs(op);
     if (own & INPLACE) return call_row(L, c, op, lua_tostring(L, LM_UP_OWN2), true);
     if (nin && lua_gettop(L) == nin && !lua_istable(L, nin)) return lm_map_push(L, c, op, nin);
     return call_row(L, c, op, lm_ops[op].name, false);

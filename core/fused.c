@@ -77,26 +77,10 @@ luma_status luma_program_number(luma_state *S, luma_program *p, luma_scalar numb
     return add(S, p, &node, value);
 }
 
-int lm_fused_inputs(lm_op op) {
-    switch (lm_ops[op].row) {
-    case LM_ROW_UNARY:
-    case LM_ROW_UNARY_P:
-    case LM_ROW_TEST:
-        return 1;
-    case LM_ROW_BINARY:
-    case LM_ROW_COMPARE:
-        return 2;
-    case LM_ROW_TERNARY:
-        return 3;
-    default:
-        return 0;
-    }
-}
-
 luma_status lm_fused_add(luma_state *S, luma_program *p, lm_op op, bool real, int n, const int *in,
                          int *value) {
     lm_fused_node node = {.op = op, .real = real, .n = n};
-    int nin = lm_fused_inputs(op), most = lm_ops[op].row == LM_ROW_UNARY_P ? 3 : nin;
+    int nin = lm_op_inputs(op), most = lm_ops[op].row == LM_ROW_UNARY_P ? 3 : nin;
     if (nin == 0)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%s is no elementwise operation", lm_ops[op].name);
     if (n < nin || n > most)
@@ -292,7 +276,7 @@ static luma_status put_row(lowering *w, const lm_fused_node *node, lm_op op, int
 static luma_status lower_node(lowering *w, const lm_fused_node *node, value *out) {
     value *ins[3] = {NULL, NULL, NULL}, number;
     const luma_tensor *pair[2];
-    int nin = lm_fused_inputs(node->op);
+    int nin = lm_op_inputs(node->op);
     lm_op op = node->op;
     bool cube = false;
     lm_exact e;
@@ -544,7 +528,7 @@ static luma_status run_node(lowering *w, const lm_fused_node *node, luma_tensor 
     const luma_tensor *ins[3] = {NULL, NULL, NULL};
     luma_tensor made = LUMA_NEW;
     luma_scalar params[2];
-    int nin = lm_fused_inputs(node->op);
+    int nin = lm_op_inputs(node->op);
     bool any = false;
     for (int i = 0; i < nin; i++) {
         ins[i] = at[node->in[i]];

@@ -27,8 +27,6 @@ struct luma_program {
     void *work;     /* of a run; NULL: made for each */
 };
 
-/* How many inputs a row has, without its numbers; 0: it is not elementwise. */
-int lm_fused_inputs(lm_op op);
 /* Adds a row; the arguments of luma_program_row. */
 luma_status lm_fused_add(luma_state *S, luma_program *p, lm_op op, bool real, int n, const int *in,
                          int *value);

@@ -220,12 +220,26 @@ static luma_status call_reduce(luma_state *S, lm_op op, luma_tensor *out, const 
     return reductions[op](S, out, T(0), n, list, BOOL(2));
 }
 
+int lm_op_inputs(lm_op op) {
+    switch (lm_ops[op].row) {
+    case LM_ROW_UNARY:
+    case LM_ROW_UNARY_P:
+    case LM_ROW_TEST:
+        return 1;
+    case LM_ROW_BINARY:
+    case LM_ROW_COMPARE:
+        return 2;
+    case LM_ROW_TERNARY:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
 /* The tensors and number parameters of an elementwise row. */
 static int split_args(lm_op op, const lm_arg *args, const luma_tensor *ins[3],
                       luma_scalar params[2]) {
-    int nin = lm_ops[op].row == LM_ROW_TERNARY                                      ? 3
-              : lm_ops[op].row == LM_ROW_BINARY || lm_ops[op].row == LM_ROW_COMPARE ? 2
-                                                                                    : 1;
+    int nin = lm_op_inputs(op);
     for (int i = 0; i < nin; i++)
         ins[i] = args[i].tensor;
     if (lm_ops[op].row == LM_ROW_UNARY_P) {

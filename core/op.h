@@ -70,6 +70,8 @@ typedef struct {
 } lm_op_info;
 
 extern const lm_op_info lm_ops[LM_NOPS];
+/* How many tensors an elementwise row takes; 0: it is no such row. */
+int lm_op_inputs(lm_op op);
 
 /* What integers in operand 2 (the second input) a BINARY row refuses. Devices look before they
 ** write; floats take anything. */
