@@ -156,7 +156,8 @@ luma_status luma_nan_to_num(luma_state *S, luma_tensor *out, const luma_tensor *
         return lm_scope_close(&s);
     }
     double most = greatest(x->dtype);
-    luma_tensor *mask = lm_temp(&s), ends[2] = {luma_number(INFINITY), luma_number(-INFINITY)};
+    luma_tensor *mask = lm_temp(&s),
+                ends[2] = {luma_number((double)INFINITY), luma_number(-(double)INFINITY)};
     luma_tensor zero = nan ? weak(*nan) : luma_number(0);
     LM_DO(&s, luma_isnan(S, mask, x));
     if (!above && !below) {
