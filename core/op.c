@@ -243,8 +243,11 @@ static int split_args(lm_op op, const lm_arg *args, const luma_tensor *ins[3],
     for (int i = 0; i < nin; i++)
         ins[i] = args[i].tensor;
     if (lm_ops[op].row == LM_ROW_UNARY_P) {
-        for (int i = 0; i < 2; i++)
-            params[i] = args[1 + i].given ? args[1 + i].number : (luma_scalar){0};
+        const char *comma = lm_ops[op].signature; /* of elu it has one number, and args no more */
+        for (int i = 0; i < 2; i++) {
+            comma = comma ? strchr(comma + 1, ',') : NULL;
+            params[i] = comma && args[1 + i].given ? args[1 + i].number : (luma_scalar){0};
+        }
     }
     return nin;
 }
