@@ -74,6 +74,7 @@ typedef struct {
     const deed *how;
     lm_index *w; /* lacks only `indexed` and the step of its index */
     int dim;
+    const luma_tensor *out; /* what is written, where that is x itself */
 } job;
 
 static luma_dtype walk_dtype(const deed *how, const luma_tensor *x) {
@@ -141,9 +142,13 @@ static luma_status write_target(luma_state *S, luma_tensor *target, void *contex
     const job *j = context;
     luma_tensor sum, count = LUMA_NEW;
     LM_TRY(lm_index_adopt(S, &sum, target, lm_device_of(target), j->w->plain.dtype));
-    luma_status status = walk_sum(S, j, &sum, &count);
+    luma_status status = LUMA_OK;
+    /* a failure between two steps leaves x as it was */
+    if (target == j->out && (j->how->alone || j->how->mean))
+        status = lm_index_keep_apart(S, &sum, target);
+    if (status == LUMA_OK) status = walk_sum(S, j, &sum, &count);
     luma_release(S, &count);
-    if (status == LUMA_OK && sum.dtype != target->dtype) status = lm_copy(S, target, &sum);
+    if (status == LUMA_OK && sum.storage != target->storage) status = lm_copy(S, target, &sum);
     luma_release(S, &sum);
     return status;
 }
@@ -151,7 +156,7 @@ static luma_status write_target(luma_state *S, luma_tensor *target, void *contex
 /* Runs a walk whose plain elements are those of own_src, and its index is own. */
 static luma_status run(luma_state *S, luma_tensor *out, const luma_tensor *x, const deed *how,
                        lm_index *w, int dim) {
-    job j = {.how = how, .w = w, .dim = dim};
+    job j = {.how = how, .w = w, .dim = dim, .out = out};
     return lm_index_write_copy(S, out, x, write_target, &j);
 }
 
