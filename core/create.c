@@ -287,6 +287,7 @@ static luma_status triangle(luma_state *S, luma_tensor *out, const luma_tensor *
     const luma_tensor none = luma_boolean(false);
     if (x->layout.ndim < 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "at least 2 dims expected, got %d", x->layout.ndim);
+    if (luma_numel(x) == 0) return luma_clone(S, out, x); /* whose rows may be any number */
     const int64_t rows[2] = {x->layout.shape[x->layout.ndim - 2], 1};
     int64_t columns = x->layout.shape[x->layout.ndim - 1];
     /* Past every column the answer no longer changes, and sums stay within range. */

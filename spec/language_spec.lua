@@ -442,6 +442,7 @@ describe("construction:", function()
   it("triangles, diagonals and grids", function()
     local x = T {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}
     check.tensor({{1, 0, 0}, {4, 5, 0}, {7, 8, 9}}, "float32", luma.tril(x))
+    assert.same({1 << 40, 0}, luma.tril(luma.zeros(1, 0):expand {1 << 40, 0}).shape)
     check.tensor({{0, 2, 3}, {0, 0, 6}, {0, 0, 0}}, "float32", x:triu({diagonal = 1}))
     check.tensor({{1, 2, 0}, {4, 5, 6}, {7, 8, 9}}, "float32", x:tril({diagonal = 1}))
     check.tensor({1, 5, 9}, "float32", x:diag())

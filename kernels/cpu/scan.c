@@ -118,7 +118,7 @@ void lm_lines_plan(lm_lines *l, luma_state *S, const lm_scan *s, luma_dtype dtyp
     l->x = lm_data(&s->x);
     l->y = lm_data(&s->out);
     l->places = s->positions.storage ? lm_data(&s->positions) : NULL;
-    l->stopped = false;
+    l->stopped = l->x_direct = l->y_direct = l->places_direct = false;
     plan_dims(l, s);
     l->strips = 0;
     l->width = l->pieces = 1;
