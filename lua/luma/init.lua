@@ -30,9 +30,10 @@ function luma.image.load(...) return part("image", png).load(...) end
 function luma.image.save(...) return part("image", png).save(...) end
 
 -- Quantised tensors.
-for _, name in ipairs{"quantize", "quantized", "dequantize", "quantized_matmul"} do
-    luma[name] = function(...) return part("quant")[name](...) end
-end
+function luma.quantize(...) return part("quant").quantize(...) end
+function luma.quantized(...) return part("quant").quantized(...) end
+function luma.dequantize(...) return part("quant").dequantize(...) end
+function luma.quantized_matmul(...) return part("quant").quantized_matmul(...) end
 tensor_meta.methods.quantize = luma.quantize
 tensor_meta.methods.quantized_matmul = luma.quantized_matmul
 

@@ -72,7 +72,7 @@ static void test_api(void) {
 static int random_row(void) {
     for (;;) {
         int op = below(LM_NROWS);
-        if (lm_fused_inputs(op) > 0 && lm_op_guard(op) == LM_GUARD_NONE) return op;
+        if (lm_op_inputs(op) > 0 && lm_op_guard(op) == LM_GUARD_NONE) return op;
     }
 }
 
@@ -88,7 +88,7 @@ static void make_program(luma_program **p, int *wanted) {
     CHECK(luma_program_row(S, *p, "lt", 2, (int[]){0, 1}, &mask) == LUMA_OK);
     *wanted = mask;
     for (int i = 0; i < ROWS; i++) {
-        int op = random_row(), nin = lm_fused_inputs(op);
+        int op = random_row(), nin = lm_op_inputs(op);
         int in[3] = {values[below(n)], values[below(n)], values[below(n)]};
         if (lm_ops[op].takes == LM_TAKES_INTS || lm_ops[op].takes == LM_TAKES_BITS) continue;
         if (nin == 1) in[1] = lo, in[2] = hi;
