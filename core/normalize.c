@@ -72,8 +72,8 @@ static luma_status find_channels(luma_state *S, const luma_tensor *x, int64_t sh
 static void merge_along(plan *p, luma_layout *x) {
     int d = p->ndim - 2;
     bool affine = p->weight || p->bias;
-    int64_t outer = x->shape[d], inner = x->shape[d + 1];
     if (p->along < 2) return;
+    int64_t outer = x->shape[d], inner = x->shape[d + 1];
     if (inner == 1) {
         *x = lm_layout_remove(x, d + 1);
     } else if (outer == 1) {
