@@ -9,11 +9,13 @@
 
 #define MOST_ARGUMENTS 64
 #define MOST_RESULTS 8
+#define MOST_STEPS 16384 /* of a trace: a function that never ends leaves nothing but garbage */
 
 /* The program that tracing makes; a userdata. */
 typedef struct {
     luma_program *p;
     bool sealed; /* the function has returned */
+    int nsteps;  /* operations that it has called */
     int nresults;
     int results[MOST_RESULTS];
 } trace;
@@ -111,6 +113,8 @@ static int value_at(lm_call *k, trace *t, int arg, int idx, bool tensor) {
 
 static int push_row(lm_call *k, int idx, trace *t, lm_op op, bool real, int n, const int *in) {
     int value;
+    if (++t->nsteps > MOST_STEPS)
+        luaL_error(k->L, "a fused function of more than %d operations: does it end?", MOST_STEPS);
     luma_status status = lm_fused_add(k->c->S, t->p, op, real, n, in, &value);
     k->c->S->argument = 0;
     if (status != LUMA_OK) lm_raise(k, status);
