@@ -30,7 +30,7 @@ typedef struct {
     int64_t stride;  /* bytes from one to the next */
     int64_t stepped; /* when the last one ended, in nanoseconds */
     int64_t boxes;   /* tensors that live */
-    int64_t traced;  /* values of fused functions that live (fused.c) */
+    bool traced;     /* there have been values of fused functions (fused.c) */
     int64_t limit;   /* of live memory, boxes too, past which a full collection is due */
     int nevents;     /* of memory, that the function of the script has yet to hear of (memory.c) */
     lm_events *events;

@@ -9,21 +9,18 @@
 
 #define MOST_ARGUMENTS 64
 #define MOST_RESULTS 8
-#define MOST_STEPS 16384 /* of a trace: a function that never ends leaves nothing but garbage */
 
 /* The program that tracing makes; a userdata. */
 typedef struct {
     luma_program *p;
     bool sealed; /* the function has returned */
-    int nsteps;  /* operations that it has called */
     int nresults;
     int results[MOST_RESULTS];
 } trace;
 
-/* A value of a trace; a userdata whose user value is the trace. magic: as in box.c. */
+/* A value of a trace; a userdata whose user value is the trace. It has no finalizer: a function may
+** leave any number of them, and memory that is short frees only what has none. */
 typedef struct {
-    uintptr_t magic;
-    lm_ctx *ctx;
     trace *t;
     int value;
     int ndim; /* of arguments that are tensors, else -1 */
@@ -45,14 +42,13 @@ static const char traced_key, fused_key;
 
 /* ---- values that are traced ---- */
 
-static uintptr_t magic_of(const traced *v) {
-    return (uintptr_t)v ^ (uintptr_t)UINT64_C(0x6c756d6174726163);
-}
-
 static traced *test(lua_State *L, int idx) {
     traced *v = lua_touserdata(L, idx);
-    if (v && lua_rawlen(L, idx) == sizeof *v && v->magic == magic_of(v)) return v;
-    return NULL;
+    if (!v || lua_rawlen(L, idx) != sizeof *v || !lua_getmetatable(L, idx)) return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &traced_key);
+    bool is = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return is ? v : NULL;
 }
 
 bool lm_traced_any(lua_State *L, const lm_ctx *c, int n) {
@@ -61,20 +57,13 @@ bool lm_traced_any(lua_State *L, const lm_ctx *c, int n) {
     return false;
 }
 
-static int forget(lua_State *L) {
-    traced *v = test(L, 1);
-    if (v) v->ctx->traced--;
-    return 0;
-}
-
 /* Pushes value `value` of the trace at idx. */
 static traced *push_traced(lua_State *L, lm_ctx *c, int idx, int value) {
     traced *v = lua_newuserdatauv(L, sizeof *v, 1);
-    *v = (traced){.ctx = c, .t = lua_touserdata(L, idx), .value = value, .ndim = -1};
+    *v = (traced){.t = lua_touserdata(L, idx), .value = value, .ndim = -1};
     lua_pushvalue(L, idx);
     lua_setiuservalue(L, -2, 1);
-    v->magic = magic_of(v);
-    c->traced++;
+    c->traced = true;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &traced_key);
     lua_setmetatable(L, -2);
     return v;
@@ -113,8 +102,6 @@ static int value_at(lm_call *k, trace *t, int arg, int idx, bool tensor) {
 
 static int push_row(lm_call *k, int idx, trace *t, lm_op op, bool real, int n, const int *in) {
     int value;
-    if (++t->nsteps > MOST_STEPS)
-        luaL_error(k->L, "a fused function of more than %d operations: does it end?", MOST_STEPS);
     luma_status status = lm_fused_add(k->c->S, t->p, op, real, n, in, &value);
     k->c->S->argument = 0;
     if (status != LUMA_OK) lm_raise(k, status);
@@ -627,17 +614,11 @@ static void open_traced(lua_State *L, int meta, int methods) {
     static const char *const events[] = {"__add",  "__sub",  "__mul", "__div",  "__idiv",
                                          "__mod",  "__pow",  "__unm", "__band", "__bor",
                                          "__bxor", "__bnot", "__shl", "__shr",  NULL};
-    static const luaL_Reg refused[] = {{"__eq", no_comparison},
-                                       {"__lt", no_comparison},
-                                       {"__le", no_comparison},
-                                       {"__len", no_elements},
-                                       {"__newindex", no_assignment},
-                                       {"__call", no_elements},
-                                       {"__pairs", no_elements},
-                                       {"__concat", no_text},
-                                       {"__gc", forget},
-                                       {"__tostring", traced_text},
-                                       {NULL, NULL}};
+    static const luaL_Reg refused[] = {{"__eq", no_comparison},       {"__lt", no_comparison},
+                                       {"__le", no_comparison},       {"__len", no_elements},
+                                       {"__newindex", no_assignment}, {"__call", no_elements},
+                                       {"__pairs", no_elements},      {"__concat", no_text},
+                                       {"__tostring", traced_text},   {NULL, NULL}};
     lua_createtable(L, 0, 32);
     for (int i = 0; events[i]; i++) {
         lua_getfield(L, meta, events[i]);
