@@ -434,20 +434,6 @@ static luma_status result_shape(luma_state *S, const luma_tensor *const *xs, int
     return LUMA_OK;
 }
 
-static void set_operand(lm_map *m, int k, const luma_tensor *x) {
-    lm_operand *o = &m->operand[k];
-    int64_t size = (int64_t)lm_dtype_size(x->dtype);
-    o->data = lm_data(x);
-    o->dtype = o->kernel = x->dtype;
-    if (m->planned) {
-        o->stride[0] = size;
-        return;
-    }
-    luma_layout e = lm_layout_expand(&x->layout, m->ndim, m->shape);
-    for (int d = 0; d < m->ndim; d++)
-        o->stride[d] = e.stride[d] * size;
-}
-
 static void set_map(lm_map *m, const luma_tensor *out, const luma_tensor *const *xs, int n,
                     int ndim, const int64_t *shape, bool flat) {
     m->op = LM_NOPS;
@@ -460,9 +446,9 @@ static void set_map(lm_map *m, const luma_tensor *out, const luma_tensor *const 
     else
         memcpy(m->shape, shape, (size_t)ndim * sizeof *shape);
     memset(&m->params, 0, sizeof m->params);
-    set_operand(m, 0, out);
+    lm_map_operand(m, 0, out, out->dtype);
     for (int i = 0; i < n; i++)
-        set_operand(m, i + 1, xs[i]);
+        lm_map_operand(m, i + 1, xs[i], xs[i]->dtype);
 }
 
 /* In one pass. *done is false, and nothing has happened, where that cannot be: rows then do it, or

@@ -160,6 +160,30 @@ static luma_status run(luma_state *S, luma_tensor *out, const luma_tensor *x, co
     return lm_index_write_copy(S, out, x, write_target, &j);
 }
 
+/* The source and the index of a write into x, where the walk finds them, apart from out. */
+typedef struct {
+    luma_tensor src, index;
+} sources;
+
+static void close_sources(luma_state *S, sources *from) {
+    luma_release(S, &from->index);
+    luma_release(S, &from->src);
+}
+
+static luma_status open_sources(luma_state *S, sources *from, const luma_tensor *out,
+                                const deed *how, const luma_tensor *x, const luma_tensor *index,
+                                const luma_tensor *src) {
+    LM_TRY(lm_index_place_check(S, 4, src, x));
+    LM_TRY(lm_index_kind_check(S, 4, src, x));
+    from->index = LUMA_NEW;
+    LM_TRY(lm_index_source(S, &from->src, 4, src, x, walk_dtype(how, x)));
+    luma_status status = lm_index_adopt(S, &from->index, index, lm_device_of(x), index->dtype);
+    if (out->storage && status == LUMA_OK) status = lm_index_keep_apart(S, &from->src, out);
+    if (out->storage && status == LUMA_OK) status = lm_index_keep_apart(S, &from->index, out);
+    if (status != LUMA_OK) close_sources(S, from);
+    return status;
+}
+
 static luma_status scatter(luma_state *S, luma_tensor *out, const deed *how, const luma_tensor *x,
                            int64_t dim, const luma_tensor *index, const luma_tensor *src) {
     int d;
@@ -167,29 +191,20 @@ static luma_status scatter(luma_state *S, luma_tensor *out, const deed *how, con
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     LM_TRY(lm_index_sizes_check(S, 3, index, x, "x", d));
     if (src->storage) LM_TRY(lm_index_sizes_check(S, 3, index, src, "src", -1));
-    LM_TRY(lm_index_place_check(S, 4, src, x));
-    LM_TRY(lm_index_kind_check(S, 4, src, x));
-    luma_tensor own_src, own;
-    LM_TRY(lm_index_source(S, &own_src, 4, src, x, walk_dtype(how, x)));
-    luma_status status = lm_index_adopt(S, &own, index, lm_device_of(x), index->dtype);
-    if (status == LUMA_OK) {
-        if (out->storage) status = lm_index_keep_apart(S, &own_src, out);
-        if (out->storage && status == LUMA_OK) status = lm_index_keep_apart(S, &own, out);
-        lm_index w;
-        luma_tensor positions = lm_at_least_1d(&own);
-        lm_index_walk_open(S, &w, how->op, how->kind, positions.layout.ndim,
-                           positions.layout.shape);
-        lm_index_walk_part(&w, 3, &own, positions.layout.ndim - own.layout.ndim, own.layout.ndim, 0,
-                           0);
-        w.plain = lm_at_least_1d(&own_src);
-        if (src->storage)
-            memcpy(w.plain.layout.shape, w.shape, sizeof w.shape);
-        else
-            w.plain.layout = lm_layout_expand(&own_src.layout, w.ndim, w.shape);
-        if (status == LUMA_OK) status = run(S, out, x, how, &w, d);
-        luma_release(S, &own);
-    }
-    luma_release(S, &own_src);
+    sources from;
+    LM_TRY(open_sources(S, &from, out, how, x, index, src));
+    lm_index w;
+    luma_tensor positions = lm_at_least_1d(&from.index);
+    int added = positions.layout.ndim - from.index.layout.ndim;
+    lm_index_walk_open(S, &w, how->op, how->kind, positions.layout.ndim, positions.layout.shape);
+    lm_index_walk_part(&w, 3, &from.index, added, from.index.layout.ndim, 0, 0);
+    w.plain = lm_at_least_1d(&from.src);
+    if (src->storage)
+        memcpy(w.plain.layout.shape, w.shape, sizeof w.shape);
+    else
+        w.plain.layout = lm_layout_expand(&from.src.layout, w.ndim, w.shape);
+    luma_status status = run(S, out, x, how, &w, d);
+    close_sources(S, &from);
     return status;
 }
 
@@ -232,23 +247,15 @@ static luma_status slices(luma_state *S, luma_tensor *out, const deed *how, cons
     LM_TRY(lm_index_tensor_check(S, 3, index, x));
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     LM_TRY(check_slices(S, x, d, index, src));
-    LM_TRY(lm_index_place_check(S, 4, src, x));
-    LM_TRY(lm_index_kind_check(S, 4, src, x));
-    luma_tensor own_src, own;
-    LM_TRY(lm_index_source(S, &own_src, 4, src, x, walk_dtype(how, x)));
-    luma_status status = lm_index_adopt(S, &own, index, lm_device_of(x), index->dtype);
-    if (status == LUMA_OK) {
-        if (out->storage) status = lm_index_keep_apart(S, &own_src, out);
-        if (out->storage && status == LUMA_OK) status = lm_index_keep_apart(S, &own, out);
-        lm_index w;
-        luma_tensor wide = lm_at_least_1d(&own_src);
-        lm_index_walk_open(S, &w, how->op, how->kind, wide.layout.ndim, wide.layout.shape);
-        w.plain = wide;
-        lm_index_walk_part(&w, 3, &own, d, 1, 0, 0);
-        if (status == LUMA_OK) status = run(S, out, x, how, &w, d);
-        luma_release(S, &own);
-    }
-    luma_release(S, &own_src);
+    sources from;
+    LM_TRY(open_sources(S, &from, out, how, x, index, src));
+    lm_index w;
+    luma_tensor wide = lm_at_least_1d(&from.src);
+    lm_index_walk_open(S, &w, how->op, how->kind, wide.layout.ndim, wide.layout.shape);
+    w.plain = wide;
+    lm_index_walk_part(&w, 3, &from.index, d, 1, 0, 0);
+    luma_status status = run(S, out, x, how, &w, d);
+    close_sources(S, &from);
     return status;
 }
 

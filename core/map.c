@@ -273,8 +273,7 @@ static bool is_comparison(lm_op op) {
 
 /* ---- running ---- */
 
-/* Operand k of the map walks x over the plan's shape. */
-static void set_operand(lm_map *m, int k, const luma_tensor *x, luma_dtype kernel) {
+void lm_map_operand(lm_map *m, int k, const luma_tensor *x, luma_dtype kernel) {
     lm_operand *o = &m->operand[k];
     int64_t size = (int64_t)lm_dtype_size(x->dtype);
     o->data = lm_data(x);
@@ -317,12 +316,12 @@ static luma_status run_met(luma_state *S, const plan *p, const luma_tensor *work
         m.shape[0] = luma_numel(work);
     else
         memcpy(m.shape, p->shape, (size_t)p->ndim * sizeof *p->shape);
-    set_operand(&m, 0, work, p->result == p->dtype ? m.compute : p->result);
+    lm_map_operand(&m, 0, work, p->result == p->dtype ? m.compute : p->result);
     for (int i = 0; i < p->nin; i++) {
         bool mask = lm_ops[p->op].row == LM_ROW_TERNARY && i == 0;
         luma_dtype kernel = mask ? LUMA_BOOL : m.compute;
         if (ins[i]->storage && lm_device_of(ins[i]) == p->device)
-            set_operand(&m, i + 1, ins[i], kernel);
+            lm_map_operand(&m, i + 1, ins[i], kernel);
         else
             LM_TRY(set_value(S, &m, i + 1, ins[i], p, kernel));
     }

@@ -24,6 +24,9 @@ luma_status lm_map_encode(luma_state *S, luma_scalar v, luma_dtype dtype, luma_d
 luma_status lm_map_params(luma_state *S, lm_op op, luma_dtype dtype, const luma_scalar *params,
                           lm_params *out);
 
+/* Operand k of m walks x over m's shape; kernels see it in dtype `kernel`. */
+void lm_map_operand(lm_map *m, int k, const luma_tensor *x, luma_dtype kernel);
+
 /* x to the power of a weak number as the row that is the same and faster: *nin of its inputs are
 ** left. A cube is the product of the square, which *cube asks for. Integers have whole powers. */
 lm_op lm_map_power(lm_op op, int *nin, const luma_tensor *const *ins, bool *cube);

@@ -54,6 +54,18 @@ static luma_status put_pair(luma_state *S, const line *l, lm_pair *p, lm_scope *
     return lm_pair_close(S, p, lm_scope_close(s));
 }
 
+/* Both results from sorted lines, which are released, at the positions `at`. */
+static luma_status put_sorted(luma_state *S, const line *l, lm_pair *p, lm_scope *s,
+                              luma_tensor sorted[2], const luma_tensor *at) {
+    luma_tensor *value = lm_temp(s), *place = lm_temp(s);
+    LM_DO(s, luma_gather(S, value, &sorted[0], l->dim, at));
+    LM_DO(s, luma_gather(S, place, &sorted[1], l->dim, at));
+    luma_status status = put_pair(S, l, p, s, value, place);
+    luma_release(S, &sorted[0]);
+    luma_release(S, &sorted[1]);
+    return status;
+}
+
 static luma_scalar whole(int64_t i) {
     return (luma_scalar){.kind = LUMA_IS_INT, .u.i = i};
 }
@@ -128,17 +140,11 @@ static luma_status median(luma_state *S, luma_tensor outs[2], const luma_tensor 
     lm_scope s;
     lm_scope_open(&s, S);
     luma_tensor *nan = lm_temp(&s), *nans = lm_temp(&s), *at = lm_temp(&s);
-    luma_tensor *value = lm_temp(&s), *place = lm_temp(&s);
     LM_DO(&s, luma_isnan(S, nan, &l.x));
     LM_DO(&s, luma_sum(S, nans, nan, 1, &d, true));
     LM_DO(&s, median_places(S, at, &l, nans, ignore));
     LM_DO(&s, luma_sort(S, sorted, &l.x, d, false));
-    LM_DO(&s, luma_gather(S, value, &sorted[0], d, at));
-    LM_DO(&s, luma_gather(S, place, &sorted[1], d, at));
-    luma_status status = put_pair(S, &l, &p, &s, value, place);
-    luma_release(S, &sorted[0]);
-    luma_release(S, &sorted[1]);
-    return status;
+    return put_sorted(S, &l, &p, &s, sorted, at);
 }
 
 /* Of all elements: one 0-d value. */
@@ -208,7 +214,6 @@ luma_status luma_mode(luma_state *S, luma_tensor outs[2], const luma_tensor *x, 
     lm_scope_open(&s, S);
     luma_tensor *range = lm_temp(&s), *places = lm_temp(&s), *starts = lm_temp(&s);
     luma_tensor *runs = lm_temp(&s), *end = lm_temp(&s), *first = lm_temp(&s), *at = lm_temp(&s);
-    luma_tensor *value = lm_temp(&s), *place = lm_temp(&s);
     LM_DO(&s, luma_sort(S, sorted, &l.x, d, false));
     LM_DO(&s, luma_range(S, range, whole(0), whole(l.n - 1), whole(1), LUMA_INT64,
                          lm_device_of(x)->name));
@@ -219,12 +224,7 @@ luma_status luma_mode(luma_state *S, luma_tensor outs[2], const luma_tensor *x, 
     LM_DO(&s, luma_argmax(S, end, runs, 1, &d, true));
     LM_DO(&s, luma_gather(S, first, starts, d, end));
     LM_DO(&s, luma_add(S, at, first, &base));
-    LM_DO(&s, luma_gather(S, value, &sorted[0], d, at));
-    LM_DO(&s, luma_gather(S, place, &sorted[1], d, at));
-    luma_status status = put_pair(S, &l, &p, &s, value, place);
-    luma_release(S, &sorted[0]);
-    luma_release(S, &sorted[1]);
-    return status;
+    return put_sorted(S, &l, &p, &s, sorted, at);
 }
 
 /* ---- quantiles ---- */

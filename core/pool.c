@@ -219,3 +219,19 @@ int lm_pool_threads(void) {
 void lm_pool_set_threads(int n) {
     SET(limit, n < 1 ? 1 : n < LM_POOL_MOST ? n : LM_POOL_MOST);
 }
+
+void lm_slots_open(lm_slots *s, int most, int64_t tasks) {
+    int threads = lm_pool_threads();
+    if (most > 0 && most < threads) threads = most;
+    *s = (lm_slots){.n = tasks < threads ? (int)tasks : threads};
+}
+
+int lm_slots_take(lm_slots *s) {
+    for (int i = 0;; i = (i + 1) % s->n) {
+        if (!__atomic_exchange_n(&s->taken[i], 1, __ATOMIC_ACQUIRE)) return i;
+    }
+}
+
+void lm_slots_give(lm_slots *s, int slot) {
+    __atomic_store_n(&s->taken[slot], 0, __ATOMIC_RELEASE);
+}

@@ -19,4 +19,15 @@ void lm_parallel(int most, int64_t n, int64_t grain, void (*fn)(void *ctx, int64
 int lm_pool_threads(void);
 void lm_pool_set_threads(int n); /* the nearest of 1 .. LM_POOL_MOST */
 
+/* Rooms for what lm_parallel does, of which a running fn takes one: n of them, from 0. */
+typedef struct {
+    int n;
+    unsigned char taken[LM_POOL_MOST]; /* atomic */
+} lm_slots;
+
+/* As many as fn may run at once over so many tasks (at least 1), on `most` threads as above. */
+void lm_slots_open(lm_slots *s, int most, int64_t tasks);
+int lm_slots_take(lm_slots *s);
+void lm_slots_give(lm_slots *s, int slot);
+
 #endif

@@ -108,6 +108,10 @@ static inline int64_t lm_abs(int64_t v) {
 static inline int64_t lm_ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
+/* The multiple of unit > 0 that a >= 0 fits into. */
+static inline int64_t lm_round_up(int64_t a, int64_t unit) {
+    return lm_ceil_div(a, unit) * unit;
+}
 
 /* Of a >= 0 and b >= 0. */
 static inline int64_t lm_gcd(int64_t a, int64_t b) {

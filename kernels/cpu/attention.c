@@ -40,12 +40,11 @@ typedef struct {
     const int64_t *batch;
     int64_t batches, queries, keys, e, ev;
     int64_t tiles, block; /* of a batch; keys of a block */
-    char *slots;          /* of each thread: */
+    char *rooms;          /* of each thread: */
     int64_t slot_bytes, scores_at, sums_at, load_at, mask_at;
     bool few; /* all queries are one tile of rows */
-    int nslots;
-    unsigned char taken[LM_POOL_MOST]; /* atomic */
-    bool stopped;                      /* by the interrupt flag; atomic */
+    lm_slots slots;
+    bool stopped; /* by the interrupt flag; atomic */
 } job;
 
 /* What a tile keeps while it meets the keys. */
@@ -331,12 +330,10 @@ static void run_tile(job *j, char *slot, int64_t i) {
 
 static void run_tiles(void *ctx, int64_t lo, int64_t hi) {
     job *j = ctx;
-    int slot = 0;
-    while (__atomic_exchange_n(&j->taken[slot], 1, __ATOMIC_ACQUIRE))
-        slot = (slot + 1) % j->nslots;
+    int slot = lm_slots_take(&j->slots);
     for (int64_t i = lo; i < hi && !stop(j); i++)
-        run_tile(j, j->slots + slot * j->slot_bytes, i);
-    __atomic_store_n(&j->taken[slot], 0, __ATOMIC_RELEASE);
+        run_tile(j, j->rooms + slot * j->slot_bytes, i);
+    lm_slots_give(&j->slots, slot);
 }
 
 /* ---- the plan ---- */
@@ -350,10 +347,6 @@ static side side_of(const luma_tensor *x) {
                   size,
                   x->dtype,
                   x->layout.stride};
-}
-
-static int64_t round_up(int64_t bytes) {
-    return lm_ceil_div(bytes, 64) * 64;
 }
 
 static void plan(job *j, const lm_attention *a) {
@@ -378,7 +371,7 @@ static void plan(job *j, const lm_attention *a) {
     /* the loops that turn tiles read whole ones */
     j->load_at = j->sums_at + lm_ceil_div(j->ev, LM_TILE_ROWS) * LM_TILE_ROWS * LM_ATTENTION_BYTES;
     /* a block of keys or of values, or of queries */
-    j->mask_at = j->load_at + round_up(lm_max(j->block * wide, BLOCK) * j->size);
+    j->mask_at = j->load_at + lm_round_up(lm_max(j->block * wide, BLOCK) * j->size, 64);
     j->slot_bytes = j->mask_at + (j->masked ? j->block * LM_ATTENTION_BYTES : 0);
 }
 
@@ -404,12 +397,10 @@ luma_status lm_cpu_attention(luma_state *S, lm_device *d, const lm_attention *a)
     plan(&j, a);
     int64_t tasks = j.batches * j.tiles, bytes;
     lm_storage *scratch;
-    j.nslots =
-        (int)lm_min(S->threads > 0 ? lm_min(S->threads, lm_pool_threads()) : lm_pool_threads(),
-                    lm_min(tasks, LM_POOL_MOST));
-    if (!lm_mul_fits(j.slot_bytes, j.nslots, &bytes)) bytes = INT64_MAX;
+    lm_slots_open(&j.slots, S->threads, tasks);
+    if (!lm_mul_fits(j.slot_bytes, j.slots.n, &bytes)) bytes = INT64_MAX;
     LM_TRY(lm_storage_new(S, d, (size_t)bytes, &scratch));
-    j.slots = scratch->data;
+    j.rooms = scratch->data;
     double flops = 4.0 * (double)j.tile * (double)j.keys * (double)lm_max(j.e, 1);
     int64_t grain = flops < TASK_FLOPS ? (int64_t)(TASK_FLOPS / flops) + 1 : 1;
     lm_parallel(S->threads, tasks, grain, run_tiles, &j);

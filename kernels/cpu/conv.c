@@ -45,16 +45,11 @@ typedef struct {
     int32_t *at; /* of each k of a block: where its columns begin, elements */
     int64_t box[DIMS], tiles[DIMS], pitch[DIMS], ntiles;
     int64_t piece_m, pieces_m;
-    char *slots;
-    int nslots;
+    char *rooms;
+    lm_slots slots;
     int64_t slot_bytes, stage_bytes, ldc;
-    unsigned char taken[LM_POOL_MOST]; /* atomic */
-    bool stop;                         /* the interrupt flag was seen; atomic */
+    bool stop; /* the interrupt flag was seen; atomic */
 } plan;
-
-static int64_t round_up(int64_t x, int64_t unit) {
-    return lm_ceil_div(x, unit) * unit;
-}
 
 static bool stopped(plan *p) {
     if (lm_interrupted(p->S)) __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
@@ -182,7 +177,7 @@ static void put(const plan *p, const tile *t, int64_t row, int64_t rows, const c
 
 /* Rows `row` and on of a box. */
 static void run_tile(plan *p, const tile *t, int64_t row, int64_t rows, char *slot) {
-    const int64_t size = p->size, padded = round_up(p->m, p->width);
+    const int64_t size = p->size, padded = lm_round_up(p->m, p->width);
     char *sums = slot + p->stage_bytes;
     const char *bias = p->bias ? p->bias + (t->group * p->m + row) * size : NULL;
     int64_t columns = 1, ldc = p->ldc;
@@ -211,12 +206,6 @@ static void run_tile(plan *p, const tile *t, int64_t row, int64_t rows, char *sl
     if (!p->direct) put(p, t, row, rows, sums);
 }
 
-static int take_slot(plan *p) {
-    for (int i = 0;; i = (i + 1) % p->nslots) {
-        if (!__atomic_exchange_n(&p->taken[i], 1, __ATOMIC_ACQUIRE)) return i;
-    }
-}
-
 /* x / y and the rest; divisions by 1 are many and not for free. */
 static int64_t split(int64_t x, int64_t y, int64_t *rest) {
     const int64_t quotient = y == 1 ? x : x / y;
@@ -226,7 +215,7 @@ static int64_t split(int64_t x, int64_t y, int64_t *rest) {
 
 static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
     plan *p = ctx;
-    const int slot = take_slot(p);
+    const int slot = lm_slots_take(&p->slots);
     for (int64_t job = lo; job < hi && !stopped(p); job++) {
         int64_t row, rest = split(job, p->pieces_m, &row);
         row *= p->piece_m;
@@ -237,9 +226,9 @@ static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
             t.count[d] = lm_min(p->box[d], p->out[d] - t.from[d]);
             if (d == 1) rest = split(rest, p->groups, &t.group); /* groups run inside n */
         }
-        run_tile(p, &t, row, lm_min(p->piece_m, p->m - row), p->slots + slot * p->slot_bytes);
+        run_tile(p, &t, row, lm_min(p->piece_m, p->m - row), p->rooms + slot * p->slot_bytes);
     }
-    __atomic_store_n(&p->taken[slot], 0, __ATOMIC_RELEASE);
+    lm_slots_give(&p->slots, slot);
 }
 
 /* Panels of w (groups * m, k) in their blocks. */
@@ -280,7 +269,7 @@ static void set_box(plan *p, int64_t columns) {
         p->box[d] = p->out[d];
         if (p->out[d] > most) {
             p->box[d] = lm_ceil_div(p->out[d], lm_ceil_div(p->out[d], most));
-            if (d == DIMS - 1) p->box[d] = lm_min(round_up(p->box[d], p->g->nr), p->out[d]);
+            if (d == DIMS - 1) p->box[d] = lm_min(lm_round_up(p->box[d], p->g->nr), p->out[d]);
         }
         columns = p->box[d] == p->out[d] ? columns / p->out[d] : 1;
         p->tiles[d] = lm_ceil_div(p->out[d], p->box[d]);
@@ -337,7 +326,7 @@ static void choose_sheets(plan *p) {
     if (p->taps == 0 || !lm_mul_fits(elements, p->nsheets * p->block * p->size, &stage) ||
         stage > STAGE || waste > 1.05 + 16.0 / (double)p->m)
         elements = set_sheets(p, false);
-    p->sheet_bytes = round_up(elements, 16) * p->size;
+    p->sheet_bytes = lm_round_up(elements, 16) * p->size;
 }
 
 /* Where the columns of each k of a block begin. */
@@ -381,7 +370,7 @@ static void set_tiles(plan *p, double flops) {
     int64_t want = lm_ceil_div(2 * threads, jobs);
     if (threads == 1 || jobs >= 2 * threads) want = 1;
     if (flops / JOB_FLOPS < (double)(want * jobs)) want = (int64_t)(flops / JOB_FLOPS) / jobs;
-    if (want > 1) p->piece_m = round_up(lm_ceil_div(p->m, want), p->width);
+    if (want > 1) p->piece_m = lm_round_up(lm_ceil_div(p->m, want), p->width);
     p->pieces_m = lm_ceil_div(p->m, p->piece_m);
 }
 
@@ -474,15 +463,15 @@ static luma_status run(plan *p, const luma_tensor *w, int64_t jobs, double flops
     if (!lm_mul_fits(p->groups * panels * p->width, p->k * p->size, &weights) ||
         weights > INT64_MAX / 4)
         return lm_fail(p->S, LUMA_ERR_MEMORY, 0, "cpu: the weights of a convolution are too many");
-    weights = round_up(weights, 64);
-    places = round_up(places, 64);
-    p->nslots = (int)lm_min(jobs, lm_pool_threads());
-    total = weights + places + p->slot_bytes * p->nslots;
+    weights = lm_round_up(weights, 64);
+    places = lm_round_up(places, 64);
+    lm_slots_open(&p->slots, p->S->threads, jobs);
+    total = weights + places + p->slot_bytes * p->slots.n;
     lm_storage *scratch;
     LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)total, &scratch));
     p->weights = scratch->data;
     p->at = (int32_t *)(void *)(scratch->data + weights);
-    p->slots = scratch->data + weights + places;
+    p->rooms = scratch->data + weights + places;
     set_places(p);
     packing q = {p, lm_data(w), scratch->data};
     const double work = (double)p->width * (double)p->k + 1;
@@ -600,12 +589,12 @@ luma_status lm_cpu_conv(luma_state *S, lm_device *d, const lm_conv *v) {
     int64_t columns = 1;
     for (int i = 0; i < DIMS; i++)
         columns += (p.box[i] - 1) * p.pitch[i];
-    p.ldc = round_up(columns, 16) + 16;
+    p.ldc = lm_round_up(columns, 16) + 16;
     p.stage_bytes = p.whole ? p.block * p.nsheets * p.sheet_bytes
                             : p.block * lm_min(p.piece, p.taps) * p.sheet_bytes;
-    p.stage_bytes = round_up(p.stage_bytes + 128, 64);
+    p.stage_bytes = lm_round_up(p.stage_bytes + 128, 64);
     p.slot_bytes = p.stage_bytes;
-    if (!p.direct) p.slot_bytes += round_up(p.piece_m * p.ldc * p.size, 64);
+    if (!p.direct) p.slot_bytes += lm_round_up(p.piece_m * p.ldc * p.size, 64);
     LM_TRY(bring(S, &w, &v->w, sums));
     luma_status status = LUMA_OK;
     if (v->bias.storage) {

@@ -55,16 +55,11 @@ typedef struct {
     int64_t b_size;          /* element of b */
     int64_t piece_m, piece_n, pieces_m, pieces_n; /* a job is one piece of one product */
     /* WAY_BLOCKS: panels of a, of b, sums; a slot for each thread */
-    char *slots;
-    int nslots;
+    char *rooms;
+    lm_slots slots;
     int64_t slot_bytes, b_offset, sums_offset;
-    unsigned char taken[LM_POOL_MOST]; /* atomic */
-    bool stop;                         /* the interrupt flag was seen; atomic */
+    bool stop; /* the interrupt flag was seen; atomic */
 } plan;
-
-static int64_t round_up(int64_t x, int64_t unit) {
-    return lm_ceil_div(x, unit) * unit;
-}
 
 static bool stopped(plan *p) {
     if (lm_interrupted(p->S)) __atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
@@ -293,12 +288,6 @@ static void block_product(plan *p, char *slot, const char *a, const char *b, cha
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
-static int take_slot(plan *p) {
-    for (int i = 0;; i = (i + 1) % p->nslots) {
-        if (!__atomic_exchange_n(&p->taken[i], 1, __ATOMIC_ACQUIRE)) return i;
-    }
-}
-
 static void run_piece(plan *p, char *slot, int64_t job) {
     const int64_t pieces = p->pieces_m * p->pieces_n;
     int64_t position = pieces == 1 ? job : job / pieces;
@@ -328,10 +317,10 @@ static void run_piece(plan *p, char *slot, int64_t job) {
 
 static void run_jobs(void *ctx, int64_t lo, int64_t hi) {
     plan *p = ctx;
-    const int slot = p->slots ? take_slot(p) : 0;
+    const int slot = p->rooms ? lm_slots_take(&p->slots) : 0;
     for (int64_t job = lo; job < hi && !stopped(p); job++)
-        run_piece(p, p->slots ? p->slots + slot * p->slot_bytes : NULL, job);
-    if (p->slots) __atomic_store_n(&p->taken[slot], 0, __ATOMIC_RELEASE);
+        run_piece(p, p->rooms ? p->rooms + slot * p->slot_bytes : NULL, job);
+    if (p->rooms) lm_slots_give(&p->slots, slot);
 }
 
 /* Cuts a product until every thread has a piece that is worth waking it. */
@@ -350,14 +339,14 @@ static void cut(plan *p, double flops) {
     int64_t want = p->batches == 1 ? threads : lm_ceil_div(2 * threads, p->batches);
     if (worth < (double)want) want = (int64_t)worth;
     if (p->way != WAY_BLOCKS) {
-        p->piece_n = round_up(lm_ceil_div(p->n, want < 1 ? 1 : want), 64);
+        p->piece_n = lm_round_up(lm_ceil_div(p->n, want < 1 ? 1 : want), 64);
     } else {
         const int64_t mr = p->g->mr, nr = p->g->nr;
         for (int64_t pieces = 1; pieces < want; pieces *= 2) {
             if (p->piece_m >= p->piece_n && p->piece_m > 2 * mr) {
-                p->piece_m = round_up(lm_ceil_div(p->piece_m, 2), mr);
+                p->piece_m = lm_round_up(lm_ceil_div(p->piece_m, 2), mr);
             } else if (p->piece_n > 2 * nr) {
-                p->piece_n = round_up(lm_ceil_div(p->piece_n, 2), nr);
+                p->piece_n = lm_round_up(lm_ceil_div(p->piece_n, 2), nr);
             }
         }
         p->pieces_m = lm_ceil_div(p->m, p->piece_m);
@@ -372,15 +361,15 @@ static luma_status run(plan *p) {
     const int64_t jobs = p->batches * p->pieces_m * p->pieces_n;
     if (p->way == WAY_BLOCKS) {
         const int64_t k = lm_min(p->k, BLOCK_K),
-                      n = lm_min(round_up(p->piece_n, p->g->nr), BLOCK_N);
-        const int64_t m = lm_min(round_up(p->piece_m, p->g->mr), BLOCK_M);
-        p->b_offset = round_up(m * k * p->size, 64);
-        p->sums_offset = p->b_offset + round_up(n * k * p->size, 64);
+                      n = lm_min(lm_round_up(p->piece_n, p->g->nr), BLOCK_N);
+        const int64_t m = lm_min(lm_round_up(p->piece_m, p->g->mr), BLOCK_M);
+        p->b_offset = lm_round_up(m * k * p->size, 64);
+        p->sums_offset = p->b_offset + lm_round_up(n * k * p->size, 64);
         p->slot_bytes = p->sums_offset;
-        if (!p->direct) p->slot_bytes += round_up(lm_min(p->piece_m, SUMS_M) * n * p->size, 64);
-        p->nslots = (int)lm_min(jobs, lm_pool_threads());
-        LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)(p->slot_bytes * p->nslots), &scratch));
-        p->slots = scratch->data;
+        if (!p->direct) p->slot_bytes += lm_round_up(lm_min(p->piece_m, SUMS_M) * n * p->size, 64);
+        lm_slots_open(&p->slots, p->S->threads, jobs);
+        LM_TRY(lm_storage_new(p->S, lm_cpu(p->S), (size_t)(p->slot_bytes * p->slots.n), &scratch));
+        p->rooms = scratch->data;
     }
     const double grain = JOB_FLOPS / (flops / (double)(p->pieces_m * p->pieces_n)) + 1;
     lm_parallel(p->S->threads, jobs, grain < (double)jobs ? (int64_t)grain : jobs, run_jobs, p);

@@ -1,26 +1,10 @@
 /* conv.cu -- convolutions of few filters a group, depthwise ones above all: a thread for each element
 ** of the result adds up what its taps meet, channel by channel, in float32, double or unsigned words that
 ** wrap. Operands of one dtype in any layout. */
-#include "cuda/kernel.h"
+#include "cuda/sums.h"
 
 #define KIND LM_OF(LM_STORED_, LM_D)
 #if KIND
-
-#if KIND == 3
-#define SUM LM_OF(lm_c_, LM_DT)
-#define ADD_PRODUCT(x, y, sum) LM_OF(lm_fma_, LM_DT)(x, y, sum)
-#define RESULT(sum) LM_STORE(sum)
-#else
-#define SUM_u8 uint32_t
-#define SUM_i8 uint32_t
-#define SUM_i16 uint32_t
-#define SUM_i32 uint32_t
-#define SUM_u32 uint32_t
-#define SUM_i64 uint64_t
-#define SUM LM_OF(SUM_, LM_D)
-#define ADD_PRODUCT(x, y, sum) ((sum) + (x) * (y))
-#define RESULT(sum) ((LM_S)(sum))
-#endif
 
 LM_FN SUM element(const void *p, int64_t offset) {
     return (SUM)LM_LOAD(*(const LM_S *)(const void *)((const char *)p + offset));

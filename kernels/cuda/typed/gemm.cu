@@ -1,29 +1,12 @@
 /* gemm.cu -- matrix products of one dtype in any layout: negative strides, stride 0 and
 ** overlapping rows too. Blocks of TILE x TILE sums pass k in steps through shared memory; a thread
 ** holds EACH x EACH sums, in float32, double or unsigned words that wrap. */
-#include "cuda/kernel.h"
+#include "cuda/sums.h"
 
 #define KIND LM_OF(LM_STORED_, LM_D)
 #if KIND
 
-#if KIND == 3
-#define SUM LM_OF(lm_c_, LM_DT)
-#define ADD_PRODUCT(x, y, sum) LM_OF(lm_fma_, LM_DT)(x, y, sum)
-#define RESULT(sum) LM_STORE(sum)
-#define ZERO LM_STORE(0)
-#else
-#define SUM_u8 uint32_t
-#define SUM_i8 uint32_t
-#define SUM_i16 uint32_t
-#define SUM_i32 uint32_t
-#define SUM_u32 uint32_t
-#define SUM_i64 uint64_t
-#define SUM LM_OF(SUM_, LM_D)
-#define ADD_PRODUCT(x, y, sum) ((sum) + (x) * (y))
-#define RESULT(sum) ((LM_S)(sum))
-#define ZERO ((LM_S)0)
-#endif
-
+#define ZERO RESULT(0)
 enum { TILE = 64, STEP = 16, EACH = 4, WIDTH = TILE + 4 };
 
 /* One operand as lines of k values: rows of a or columns of b. What a thread brings of a tile are
