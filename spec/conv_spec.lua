@@ -5,7 +5,7 @@ local luma = require "luma"
 local check = require "check"
 local convolution = require "convolution"
 
-local seed = math.tointeger(os.getenv "LUMA_SPEC_SEED") or os.time()
+local seed = require "seed".value
 print("conv_spec: LUMA_SPEC_SEED=" .. seed)
 math.randomseed(seed)
 local random = math.random

@@ -81,7 +81,7 @@ local function run(seed)
 end
 
 it("drawn equations over every dtype and layout", function()
-  local first = tonumber(os.getenv "LUMA_SEED") or 1
+  local first = tonumber(os.getenv "LUMA_SPEC_SEED") or 1
   for seed = first, first + (tonumber(os.getenv "LUMA_SEEDS") or 500) - 1 do run(seed) end
 end)
 

@@ -6,7 +6,7 @@ local device = require "spec.support.device"
 
 local dtypes = {"bool", "uint8", "int8", "int16", "int32", "uint32", "int64", "float8_e4m3", "float16",
                 "bfloat16", "float32", "float64"}
-local seed = tonumber(os.getenv("LUMA_SPEC_SEED") or os.time())
+local seed = require "seed".value
 
 local function pick(list) return list[math.random(#list)] end
 

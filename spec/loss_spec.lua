@@ -7,7 +7,7 @@ local device = require "device"
 local reference = require "loss_reference"
 
 local T = luma.tensor
-local seed = os.time()
+local seeded = require "seed".seeded
 local floats = {"float16", "bfloat16", "float32", "float64"}
 local reductions = {"mean", "sum", "none"}
 
@@ -47,14 +47,6 @@ local function near(expected, got, dtype, scale)
     if not (v ~= v and g ~= g or v == g or math.abs(v - g) <= allowed) then
       error(("place %d: about %.9g expected, got %.9g"):format(i, v, g), 0)
     end
-  end
-end
-
-local function seeded(f)
-  return function()
-    math.randomseed(seed)
-    local ok, message = pcall(f)
-    if not ok then error(("seed %d: %s"):format(seed, tostring(message)), 0) end
   end
 end
 

@@ -5,10 +5,11 @@ package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local reference = require "reference"
 local lines = require "lines"
+local layouts = require "layouts"
 local check = require "check"
 local device = require "spec.support.device"
 
-local seed = tonumber(os.getenv "LUMA_SPEC_SEED") or os.time()
+local seed = require "seed".value
 local random = function(lo, hi) return math.random(lo, hi) end
 -- relative to the size of the terms
 local tolerance = {float8_e4m3 = 2 ^ -3.9, float16 = 2 ^ -10.5, bfloat16 = 2 ^ -7.5, float32 = 2 ^ -21,
@@ -28,23 +29,9 @@ local function flat(x) return x:reshape(-1):to("float64"):totable() end
 -- The same elements in other layouts.
 local views = {
   contiguous = function(x) return x end,
-  transposed = function(x)
-    local dims = {}
-    for d = 1, x.ndim do dims[d] = x.ndim + 1 - d end
-    return x:permute(dims):force_contiguous():permute(dims)
-  end,
-  stepped = function(x)
-    local shape = {}
-    for d, s in ipairs(x.shape) do shape[d] = 2 * s + 1 end
-    local view = luma.zeros(shape, {dtype = x.dtype})
-    for d, s in ipairs(x.shape) do view = view:narrow(d, 2, 2 * s):slice(d, 1, 2 * s, 2) end
-    return view:copy_(x)
-  end,
-  reversed = function(x)
-    local dims = {}
-    for d = 1, x.ndim do dims[d] = d end
-    return x:flip(dims):force_contiguous():flip(dims)
-  end,
+  transposed = layouts.turned,
+  stepped = layouts.stepped,
+  reversed = layouts.reversed,
   offset = function(x)
     local shape = table.move(x.shape, 1, x.ndim, 1, {})
     shape[1] = shape[1] + 3

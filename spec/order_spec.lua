@@ -11,7 +11,7 @@ local check = require "check"
 local device = require "spec.support.device"
 
 local T, nan, huge = luma.tensor, 0 / 0, math.huge
-local seed = tonumber(os.getenv "LUMA_SPEC_SEED") or os.time()
+local seed = require "seed".value
 math.randomseed(seed)
 local function fail(text, ...) error((text):format(...) .. (" (LUMA_SPEC_SEED=%d)"):format(seed), 0) end
 local function is_real(dtype) return oracle.dtypes[dtype].kind == "float" end
@@ -19,25 +19,9 @@ local function same(a, b) return a == b or a ~= a and b ~= b end
 
 local views = {
   {"contiguous", function(x) return x end},
-  {"permuted", function(x)
-    local dims = {}
-    for d = 1, x.ndim do dims[d] = x.ndim + 1 - d end
-    return x:permute(dims):force_contiguous():permute(dims)
-  end},
-  {"reversed", function(x)
-    local dims = {}
-    for d = 1, x.ndim do dims[d] = d end
-    return x:flip(dims):force_contiguous():flip(dims)
-  end},
-  {"stepped", function(x)
-    local shape = {}
-    for d, s in ipairs(x.shape) do shape[d] = 2 * s end
-    local view = luma.zeros(shape, {dtype = x.dtype})
-    for d, s in ipairs(x.shape) do
-      if s > 0 then view = view:slice(d, 2, 2 * s, 2) end
-    end
-    return view:copy_(x)
-  end},
+  {"permuted", layouts.turned},
+  {"reversed", layouts.reversed},
+  {"stepped", layouts.stepped},
 }
 
 -- Few different values, so that there are ties.

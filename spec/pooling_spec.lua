@@ -7,17 +7,9 @@ local model = require "model"
 local reference = require "pooling_reference"
 
 local T = luma.tensor
-local seed = os.time()
+local seeded = require "seed".seeded
 local random = math.random
 local nan, inf = 0 / 0, math.huge
-
-local function seeded(f)
-  return function()
-    math.randomseed(seed)
-    local ok, message = pcall(f)
-    if not ok then error(("seed %d: %s"):format(seed, tostring(message)), 0) end
-  end
-end
 
 -- Numbers with many ties in this shape, seen through a view every other time; and the same as a model.
 local function make(shape, dtype)

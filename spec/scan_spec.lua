@@ -11,38 +11,18 @@ local check = require "check"
 local device = require "spec.support.device"
 
 local T, nan, huge = luma.tensor, 0 / 0, math.huge
-local seed = tonumber(os.getenv "LUMA_SPEC_SEED") or os.time()
+local seed = require "seed".value
 math.randomseed(seed)
 local function where_from(text) return ("%s (LUMA_SPEC_SEED=%d)"):format(text, seed) end
 
 local names = {"cumprod", "cummax", "cummin", "logcumsumexp"}
 local function is_real(dtype) return oracle.dtypes[dtype].kind == "float" end
 
-local function all_dims(n)
-  local dims = {}
-  for d = 1, n do dims[d] = d end
-  return dims
-end
 local views = {
   {"contiguous", function(x) return x end},
-  {"permuted", function(x)
-    local dims = all_dims(x.ndim)
-    table.sort(dims, function(a, b) return a > b end)
-    return x:permute(dims):force_contiguous():permute(dims)
-  end},
-  {"stepped", function(x)
-    local shape = {}
-    for d, s in ipairs(x.shape) do shape[d] = 2 * s end
-    local view = luma.zeros(shape, {dtype = x.dtype})
-    for d, s in ipairs(x.shape) do
-      if s > 0 then view = view:slice(d, 2, 2 * s, 2) end
-    end
-    return view:copy_(x)
-  end},
-  {"reversed", function(x)
-    local dims = all_dims(x.ndim)
-    return x:flip(dims):force_contiguous():flip(dims)
-  end},
+  {"permuted", layouts.turned},
+  {"stepped", layouts.stepped},
+  {"reversed", layouts.reversed},
 }
 
 local function result_dtype(name, dtype)

@@ -11,7 +11,7 @@ local model = require "model"
 local oracle = require "oracle"
 
 local nan, huge = 0 / 0, math.huge
-local seed = tonumber(os.getenv "LUMA_SEED") or 1
+local seed = tonumber(os.getenv "LUMA_SPEC_SEED") or 1
 
 local function numel(shape)
   local n = 1

@@ -52,6 +52,30 @@ layouts.list = {
   end},
 }
 
+-- ---- a tensor of any shape as another view ----
+
+function layouts.turned(x) -- dims the other way round in memory
+  local dims = {}
+  for d = 1, x.ndim do dims[d] = x.ndim + 1 - d end
+  return x:permute(dims):force_contiguous():permute(dims)
+end
+
+function layouts.reversed(x)
+  local dims = {}
+  for d = 1, x.ndim do dims[d] = d end
+  return x:flip(dims):force_contiguous():flip(dims)
+end
+
+function layouts.stepped(x) -- every second element along each dim
+  local shape = {}
+  for d, s in ipairs(x.shape) do shape[d] = 2 * s end
+  local view = luma.zeros(shape, {dtype = x.dtype})
+  for d, s in ipairs(x.shape) do
+    if s > 0 then view = view:slice(d, 2, 2 * s, 2) end
+  end
+  return view:copy_(x)
+end
+
 -- All elements as one list, booleans as 0 and 1.
 function layouts.flat(x)
   local list = x:reshape(-1):totable()
