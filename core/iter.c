@@ -21,7 +21,7 @@
 #define STREAM_FROM (16 << 20) /* bytes of operand 0 */
 #define BUFFER (LM_TILE_ROWS * LM_TILE_BYTES)
 
-_Static_assert(BUFFER >= LM_BLOCK * 8, "a buffer holds a block of the widest elements");
+_Static_assert(BUFFER >= LM_CAST_BLOCK * 8, "a buffer holds a block of the widest elements");
 
 /* ---- planning ---- */
 
@@ -123,7 +123,7 @@ typedef struct {
 /* The buffers of one thread, one of each kind per operand. */
 typedef struct {
     _Alignas(64) char pack[LM_ITER_MAX][BUFFER];
-    _Alignas(64) char cast[LM_ITER_MAX][LM_BLOCK * 8];
+    _Alignas(64) char cast[LM_ITER_MAX][LM_CAST_BLOCK * 8];
     _Alignas(64) char tile[BUFFER];
     const char *source[LM_ITER_MAX]; /* what pack holds, */
     int64_t rows, cols;              /* in this shape */
@@ -227,7 +227,7 @@ static void run_block(const iter_run *r, buffers *b, char *const *at, int64_t ro
     b->rows = rows;
     b->cols = cols;
     /* one line in pieces that buffers hold, or row by row */
-    int64_t total = rows * cols, n = line && rows > 1 ? LM_BLOCK : cols;
+    int64_t total = rows * cols, n = line && rows > 1 ? LM_CAST_BLOCK : cols;
     for (int64_t i = 0; i < total; i += n) {
         run_line(r, b, total - i < n ? total - i : n, p, cs);
         for (int k = 0; k < r->noperands; k++)
@@ -321,14 +321,14 @@ static void choose_blocks(iter_run *r, int64_t cost) {
             if (!plain && r->row_stride[k] != r->cols * r->col_stride[k]) r->packed[k] = true;
     } else if (r->width < SHORT_ROW && r->height * r->width > FEW) {
         r->cols = r->width;
-        r->rows = LM_BLOCK / r->cols;
+        r->rows = LM_CAST_BLOCK / r->cols;
         for (int k = 0; k < r->noperands; k++)
             r->packed[k] = r->row_stride[k] != r->width * r->col_stride[k];
     } else {
         int64_t piece = PIECE / cost / SHORT_ROW * SHORT_ROW;
         if (piece < SHORT_ROW) piece = SHORT_ROW;
         r->plain = plain;
-        r->cols = plain || piece < LM_BLOCK ? piece : LM_BLOCK;
+        r->cols = plain || piece < LM_CAST_BLOCK ? piece : LM_CAST_BLOCK;
         r->rows = r->width < piece ? piece / r->width : 1;
     }
     if (r->rows > r->height) r->rows = r->height;

@@ -7,8 +7,8 @@
 #include "row.h"
 #include "state.h"
 
-#define LM_ITER_MAX 10 /* operands */
-#define LM_BLOCK 1024  /* elements of a cast block; such a block of each operand fits L1 */
+#define LM_ITER_MAX 10     /* operands */
+#define LM_CAST_BLOCK 1024 /* elements of a cast block; such a block of each operand fits L1 */
 
 /* One operand. Operand 0 is written, the others are read. */
 typedef struct {
