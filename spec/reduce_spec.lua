@@ -1,6 +1,6 @@
--- reduce_spec.lua -- reductions, scans and softmax against references in plain Lua: every row, dtype,
--- layout and length; positions, dims, errors; sums at length; the same bits from one thread and two
--- and from every instruction set level.
+-- reduce_spec.lua -- reductions against references in plain Lua: every row, dtype, layout and length;
+-- positions, dims, errors; sums at length; the same bits, of scans too, from one thread and two and from
+-- every instruction set level.
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local oracle = require "oracle"
@@ -10,58 +10,12 @@ local check = require "check"
 local program = require "program"
 
 local nan, huge = 0 / 0, math.huge
+local each_view, pick = layouts.each_view, reference.pick
 local rows = {"sum", "prod", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "all", "any",
               "logsumexp", "count_nonzero", "nansum", "nanmean", "norm"}
 local lengths = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025}
 
 local function is_real(dtype) return oracle.dtypes[dtype].kind == "float" end
-
--- ---- the same values in many layouts, of any shape ----
-
-local function reversed_dims(n)
-  local dims = {}
-  for d = 1, n do dims[d] = n + 1 - d end
-  return dims
-end
-
-local function all_dims(n)
-  local dims = {}
-  for d = 1, n do dims[d] = d end
-  return dims
-end
-
--- A window of a larger tensor: size * step + margin along every dim.
-local function window(x, step, margin)
-  local shape = {}
-  for d, s in ipairs(x.shape) do shape[d] = s * step + margin end
-  local view = luma.zeros(shape, {dtype = x.dtype})
-  for d, s in ipairs(x.shape) do
-    view = view:narrow(d, 1 + margin // 2, s * step)
-    if step > 1 and s > 0 then view = view:slice(d, 1, s * step, step) end
-  end
-  view:copy_(x)
-  return view
-end
-
-local views = {
-  {"contiguous", function(x) return x end},
-  {"permuted", function(x)
-    local dims = reversed_dims(x.ndim)
-    return x:permute(dims):force_contiguous():permute(dims)
-  end},
-  {"stepped", function(x) return window(x, 2, 0) end},
-  {"offset", function(x) return window(x, 1, 3) end},
-  {"reversed", function(x)
-    local dims = all_dims(x.ndim)
-    return x:flip(dims):force_contiguous():flip(dims)
-  end},
-}
-
--- f(view, name) for every layout.
-local function each_view(values, shape, dtype, f)
-  local x = layouts.make(values, dtype):reshape(shape)
-  for _, v in ipairs(views) do f(v[2](x), v[1]) end
-end
 
 -- ---- what may come out ----
 
@@ -80,12 +34,6 @@ local function close(name, dtype, y, want, list)
   if want ~= want or math.abs(want) == huge or y ~= y then return oracle.close(dtype, y, want, 1) end
   local ulps, share = tolerance(name, dtype, list)
   return math.abs(y - want) <= share or oracle.close(dtype, y, want, ulps, share / oracle.ulp(dtype, want))
-end
-
-local function pick(values, positions)
-  local list = {}
-  for i, p in ipairs(positions) do list[i] = values[p] end
-  return list
 end
 
 -- The flat results of row `name` over x against the reference, which stands in `wanted`.
@@ -570,7 +518,7 @@ it("NaN wins in every place", function()
 end)
 
 it("the first of equals", function()
-  for _, layout in ipairs(views) do
+  for _, layout in ipairs(layouts.views) do
     local function at(name, values, dtype)
       return layouts.flat(layout[2](layouts.make(values, dtype))[name](layout[2](
         layouts.make(values, dtype))))[1]
@@ -605,7 +553,7 @@ it("sums do not stop growing", function()
   check.value(16778240.0, x:flip(1):sum():item())
   check.value(16778240.0, x:cumsum()[-1])
   local columns = x:reshape(1025, 1):expand(1025, 3):clone()
-  for _, v in ipairs(views) do
+  for _, v in ipairs(layouts.views) do
     check.tensor({16778240, 16778240, 16778240}, "float32", v[2](columns):sum(1))
     check.tensor({16778240, 16778240, 16778240}, "float32", v[2](columns):flip(1):sum(1))
     check.value(16778240.0, v[2](columns):cumsum(1)(1025, 2))
@@ -632,151 +580,6 @@ it("mean and std of small integers", function()
   local trues = luma.ones(300, {dtype = "bool"})
   check.tensor(300, "int64", trues:sum())
   check.tensor(1, "float32", trues:mean())
-end)
-
-it("log_softmax of large values", function()
-  local function near(want, x, eps)
-    for i, v in ipairs(layouts.flat(x)) do
-      assert(math.abs(v - want[i]) <= eps * math.abs(want[i]) + 1e-5)
-    end
-  end
-  near({0, -134.8113708, -94.6969070}, luma.tensor({94.69690704, -40.11446381, 0}):log_softmax(), 1e-7)
-  near({-0.69314718, -0.69314718}, luma.tensor({1000, 1000}):log_softmax(), 1e-7)
-  near({0, -20000}, luma.tensor({10000, -10000}):log_softmax(), 0)
-  near({0, -12}, luma.tensor({12, 0}, "float16"):log_softmax(), 1e-3)
-  check.tensor({0.5, 0.5}, "float32", luma.tensor({1000, 1000}):softmax())
-  check.value(1000 + math.log(2), luma.tensor({1000, 1000}, "float64"):logsumexp():item())
-  assert.is_true(luma.tensor({-huge, -huge}):softmax():isnan():all())
-  check.value(-huge, luma.tensor({-huge, -huge}):logsumexp():item())
-  check.value(huge, luma.tensor({1, huge}):logsumexp():item())
-end)
-
--- ---- scans ----
-
-local function running(list, real)
-  local out = {}
-  if real then
-    local part = {}
-    for i, x in ipairs(list) do
-      part[i] = x
-      out[i] = reference.total(part)
-    end
-  else
-    local sum = 0
-    for i, x in ipairs(list) do
-      sum = sum + x
-      out[i] = sum
-    end
-  end
-  return out
-end
-
-local scans = {
-  cumsum = running,
-  softmax = reference.softmax,
-  log_softmax = reference.log_softmax,
-}
-
--- As tolerance; exponents are off by their last place.
-local function scan_tolerance(name, dtype, list, want)
-  local wide = dtype == "float64"
-  if name == "cumsum" then
-    return 0.51, 2.0 ^ (wide and -47 or -40) * reference.magnitude(list)
-  end
-  local eps = 2.0 ^ (wide and -50 or -22)
-  local spread = 2.0 ^ (wide and -51 or -22) * 20
-  if name == "softmax" then
-    return 0.51, math.abs(want) * (eps + spread) + oracle.ulp(dtype, 0)
-  end
-  return 0.51, eps * (math.abs(want) + 4) + spread
-end
-
--- Every scan along one dim, in every layout.
-local function scan_all(values, shape, dim, dtype)
-  local wanted, lists = {}, {}
-  for name in pairs(scans) do wanted[name] = {} end
-  for _, positions in ipairs(reference.groups(shape, {[dim] = true})) do
-    local list = pick(values, positions)
-    for name, f in pairs(scans) do
-      for i, want in ipairs(f(list, is_real(dtype))) do
-        wanted[name][positions[i]] = want
-        lists[positions[i]] = list
-      end
-    end
-  end
-  local function good(name, dtype_out, y, i)
-    local want = wanted[name][i]
-    if not is_real(dtype_out) then return y == want end
-    local ulps, share = scan_tolerance(name, dtype_out, lists[i], want)
-    return math.abs(y - want) <= share
-      or oracle.close(dtype_out, y, want, ulps, share / oracle.ulp(dtype_out, want))
-  end
-  each_view(values, shape, dtype, function(x, layout)
-    for name in pairs(scans) do
-      local y = x[name](x, dim)
-      assert.equal(reference.result_dtype(name, dtype), y.dtype)
-      assert.same(shape, y.shape)
-      for i, v in ipairs(layouts.flat(y)) do
-        if not good(name, y.dtype, v, i) then
-          error(("%s of %s %s, element %d: %s, not %s"):format(name, dtype, layout, i, v,
-            wanted[name][i]))
-        end
-      end
-    end
-  end)
-end
-
-describe("scans", function()
-  for _, dtype in ipairs(oracle.names) do
-    it("along every dim and layout: " .. dtype, function()
-      for _, n in ipairs {0, 1, 2, 3, 7, 8, 9, 31, 32, 33} do
-        scan_all(oracle.values(dtype, n, -9, 9, n), {n}, 1, dtype)
-        local values = oracle.values(dtype, n * 3, -9, 9, n)
-        for dim = 1, 2 do
-          scan_all(values, {n, 3}, dim, dtype)
-          scan_all(values, {3, n}, dim, dtype)
-        end
-      end
-      local values = oracle.values(dtype, 120, -9, 9, 11)
-      for dim = 1, 4 do scan_all(values, {3, 4, 2, 5}, dim, dtype) end
-      scan_all(oracle.values(dtype, 257, -9, 9, 12), {257}, 1, dtype)
-    end)
-  end
-
-  it("default to the last dim", function()
-    local x = luma.tensor {{1, 2}, {3, 4}}
-    check.tensor({{1, 3}, {3, 7}}, "float32", x:cumsum())
-    assert.is_true(x:softmax():equal(x:softmax(2)))
-    assert.is_true(x:log_softmax():equal(x:log_softmax(-1)))
-  end)
-
-  it("run along lines that are cut in pieces", function()
-    local n = 300000
-    local x = luma.range(1, n):remainder(17)
-    local total = 0
-    local want = {}
-    for i = 1, n do
-      total = total + i % 17
-      want[i] = total
-    end
-    for _, dtype in ipairs {"int32", "int64", "float32", "float64"} do
-      local y = x:to(dtype):cumsum()
-      for _, i in ipairs {1, 7, 8, 65535, 65536, 65537, 131072, 131073, 299999, n} do
-        assert.equal(want[i], y[i])
-      end
-      assert.equal(want[n], x:to(dtype):flip(1):cumsum()[n])
-      local columns = x:to(dtype):reshape(n, 1):expand(n, 2):clone()
-      assert.equal(want[n], columns:cumsum(1)(n, 2))
-      assert.equal(want[n], columns:t():cumsum(2)(1, n))
-    end
-    for _, dtype in ipairs {"float16", "float32", "float64"} do
-      local flat = luma.zeros(n, {dtype = dtype})
-      assert.is_true(flat:softmax():to("float64"):allclose(1 / n, {rtol = 1e-6, atol = 6e-8}))
-      assert.is_true(flat:log_softmax():to("float64"):allclose(-math.log(n), {rtol = 1e-3}))
-      local y = flat:reshape(n // 2, 2):softmax(1):to("float64")
-      assert.is_true(y:allclose(2 / n, {rtol = 1e-6, atol = 6e-8}))
-    end
-  end)
 end)
 
 -- ---- length, threads, levels ----

@@ -76,6 +76,28 @@ function layouts.stepped(x) -- every second element along each dim
   return view:copy_(x)
 end
 
+function layouts.offset(x) -- in the middle of a larger one
+  local shape = {}
+  for d, s in ipairs(x.shape) do shape[d] = s + 3 end
+  local view = luma.zeros(shape, {dtype = x.dtype})
+  for d, s in ipairs(x.shape) do view = view:narrow(d, 2, s) end
+  return view:copy_(x)
+end
+
+layouts.views = {
+  {"contiguous", function(x) return x end},
+  {"permuted", layouts.turned},
+  {"stepped", layouts.stepped},
+  {"offset", layouts.offset},
+  {"reversed", layouts.reversed},
+}
+
+-- f(view, name) of the values as a tensor of that shape in all of these.
+function layouts.each_view(values, shape, dtype, f)
+  local x = contiguous(values, dtype):reshape(shape)
+  for _, v in ipairs(layouts.views) do f(v[2](x), v[1]) end
+end
+
 -- All elements as one list, booleans as 0 and 1.
 function layouts.flat(x)
   local list = x:reshape(-1):totable()

@@ -42,6 +42,13 @@ function M.groups(shape, dims)
   return groups
 end
 
+-- Those values of a list, as a list.
+function M.pick(values, positions)
+  local list = {}
+  for i, p in ipairs(positions) do list[i] = values[p] end
+  return list
+end
+
 -- The shape of a result.
 function M.reduced_shape(shape, dims, keepdim)
   local out = {}
