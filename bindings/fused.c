@@ -95,14 +95,22 @@ static int value_at(lm_call *k, trace *t, int arg, int idx, bool tensor) {
         lm_bad(k, arg, "a tensor from outside of the fused function: make it an argument");
     if (tensor || !lm_is_scalar(L, idx))
         lm_bad_type(k, arg, idx, tensor ? "tensor" : "tensor or number");
-    luma_status status = luma_program_number(S, t->p, lm_to_scalar(L, idx), &value);
+    luma_scalar number = lm_to_scalar(L, idx);
+    luma_status status;
+    int tried = 0;
+    do
+        status = luma_program_number(S, t->p, number, &value);
+    while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
     if (status != LUMA_OK) lm_raise(k, status);
     return value;
 }
 
 static int push_row(lm_call *k, int idx, trace *t, lm_op op, bool real, int n, const int *in) {
-    int value;
-    luma_status status = lm_fused_add(k->c->S, t->p, op, real, n, in, &value);
+    int value, tried = 0;
+    luma_status status;
+    do
+        status = lm_fused_add(k->c->S, t->p, op, real, n, in, &value);
+    while (status == LUMA_ERR_MEMORY && lm_gc_retry(k->L, k->c, &tried));
     k->c->S->argument = 0;
     if (status != LUMA_OK) lm_raise(k, status);
     push_traced(k->L, k->c, idx, value);
@@ -248,7 +256,11 @@ static trace *push_new_trace(lm_call *k, int first, int nargs) {
     luaL_checkstack(L, nargs + 10, "too many arguments");
     trace *t = new_trace(L);
     int held = lua_gettop(L);
-    luma_status status = luma_program_new(k->c->S, &t->p, nargs);
+    luma_status status;
+    int tried = 0;
+    do
+        status = luma_program_new(k->c->S, &t->p, nargs);
+    while (status == LUMA_ERR_MEMORY && lm_gc_retry(L, k->c, &tried));
     if (status != LUMA_OK) lm_raise(k, status);
     lua_getiuservalue(L, 1, FUNCTION);
     for (int i = 0; i < nargs; i++) {
@@ -274,8 +286,8 @@ typedef struct {
     fused *f;
     trace *t;
     int nargs, options; /* arguments from 2 on; the options' index, 0: none */
-    bool numbers;       /* some argument is one */
-    luma_tensor weak[MOST_ARGUMENTS];
+    int numbers; /* how many arguments are some: in few, or where they are more, in a userdata */
+    luma_tensor *weak, few[4];
     const luma_tensor *inputs[MOST_ARGUMENTS];
     luma_scalar *folded; /* values of the program that are numbers; NULL: none are */
     const luma_tensor *outs[MOST_RESULTS];
@@ -295,9 +307,14 @@ static void read_arguments(call *c) {
                    c->nargs);
     if (c->nargs > MOST_ARGUMENTS)
         luaL_error(L, "%s: %d arguments, at most %d can be", c->f->name, c->nargs, MOST_ARGUMENTS);
+    for (int i = 0; i < c->nargs; i++)
+        c->numbers += !lm_box_test(L, i + 2);
+    if (c->numbers > (int)(sizeof c->few / sizeof *c->few))
+        c->weak = lua_newuserdatauv(L, (size_t)c->numbers * sizeof *c->weak, 0);
+    luma_tensor *number = c->weak;
     for (int i = 0; i < c->nargs; i++) {
-        c->inputs[i] = lm_arg_operand(k, i + 1, i + 2, &c->weak[i]);
-        c->numbers = c->numbers || !c->inputs[i]->storage;
+        c->inputs[i] = lm_arg_operand(k, i + 1, i + 2, number);
+        number += c->inputs[i] == number;
     }
 }
 
@@ -315,6 +332,7 @@ static void find_trace(call *c) {
     fused *f = c->f;
     char key[MOST_ARGUMENTS];
     size_t nkey = (size_t)c->nargs;
+    int top = lua_gettop(L);
     make_key(c, key);
     if (!f->last || (!f->fixed && (nkey != f->nkey || memcmp(key, f->key, nkey) != 0))) {
         lua_getiuservalue(L, 1, TRACES);
@@ -333,7 +351,7 @@ static void find_trace(call *c) {
         f->last = t;
         f->nkey = nkey;
         memcpy(f->key, key, nkey);
-        lua_settop(L, c->k.top);
+        lua_settop(L, top);
     }
     c->t = f->last;
 }
@@ -545,8 +563,8 @@ static int fused_call(lua_State *L) {
     luaL_argexpected(L, c.f, 1, "fused function");
     if (lm_traced_any(L, ctx, lua_gettop(L))) return call_inside(L);
     lm_call_open(&c.k, L, ctx, c.f->name);
-    c.options = 0;
-    c.numbers = false;
+    c.options = c.numbers = 0;
+    c.weak = c.few;
     c.folded = NULL;
     memset(c.outs, 0, sizeof c.outs);
     read_arguments(&c);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compose.h"
+#include "memory.h"
 
 static luma_tensor weak(luma_scalar v) {
     luma_tensor t = luma_number(0);
@@ -437,8 +438,8 @@ luma_status luma_repeat_interleave(luma_state *S, luma_tensor *out, const luma_t
 static luma_status stacked(luma_state *S, luma_tensor *out, int n, const luma_tensor *xs,
                            bool vertical) {
     if (n < 1) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "an empty list");
-    luma_tensor *views = malloc((size_t)n * sizeof *views);
-    if (!views) return lm_fail(S, LUMA_ERR_MEMORY, 0, "%d views", n);
+    luma_tensor *views = lm_memory_resize(S, NULL, (size_t)n * sizeof *views);
+    if (!views) return LUMA_ERR_MEMORY;
     luma_status status = LUMA_OK;
     int most = 0, done = 0;
     const luma_tensor none = LUMA_NEW;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "tensor.h"
 
 /* ---- what was given out ---- */
@@ -314,8 +315,8 @@ static luma_status wrap(luma_state *S, luma_tensor *out, const lm_dl_tensor *t, 
     if ((uintptr_t)data % (uintptr_t)size != 0)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "the memory is not aligned for %s",
                        lm_dtypes[x.dtype].name);
-    foreign *owner = malloc(sizeof *owner);
-    if (!owner) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    foreign *owner = lm_memory_resize(S, NULL, sizeof *owner);
+    if (!owner) return LUMA_ERR_MEMORY;
     *owner = *f;
     luma_status status = lm_storage_wrap(S, f->device, data, (size_t)((last - first + 1) * size),
                                          delete_foreign, owner, &x.storage);

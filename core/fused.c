@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "map.h"
+#include "memory.h"
 
 /* ---- programs ---- */
 
@@ -14,8 +15,8 @@ luma_status luma_program_new(luma_state *S, luma_program **out, int ninputs) {
     if (ninputs < 0 || ninputs > LM_FUSED_VALUES / 2)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "%d inputs: at most %d", ninputs,
                        LM_FUSED_VALUES / 2);
-    luma_program *p = malloc(sizeof *p);
-    if (!p) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    luma_program *p = lm_memory_resize(S, NULL, sizeof *p);
+    if (!p) return LUMA_ERR_MEMORY;
     p->ninputs = p->nvalues = ninputs;
     p->nodes = NULL;
     p->room = 0;
@@ -58,8 +59,8 @@ static luma_status add(luma_state *S, luma_program *p, const lm_fused_node *node
         return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "a program has at most %d values", LM_FUSED_VALUES);
     if (p->nvalues - p->ninputs == p->room) {
         int room = p->room + p->room / 2 + 4;
-        lm_fused_node *more = realloc(p->nodes, (size_t)room * sizeof *more);
-        if (!more) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+        lm_fused_node *more = lm_memory_resize(S, p->nodes, (size_t)room * sizeof *more);
+        if (!more) return LUMA_ERR_MEMORY;
         p->nodes = more;
         p->room = room;
     }
@@ -353,8 +354,8 @@ void lm_fused_settle(luma_program *p, void *memory) {
 }
 
 static luma_status get_room(lowering *w) {
-    if (!w->p->work) w->p->work = malloc(size_of_work(w->p));
-    if (!w->p->work) return lm_fail(w->S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    if (!w->p->work) w->p->work = lm_memory_resize(w->S, NULL, size_of_work(w->p));
+    if (!w->p->work) return LUMA_ERR_MEMORY;
     w->values = w->p->work;
     w->steps = (lm_fused_step *)(void *)(w->values + w->p->nvalues + 2);
     return LUMA_OK;
@@ -551,9 +552,10 @@ static luma_status run_rows(lowering *w, luma_tensor *out, const luma_tensor *co
     luma_status status = LUMA_OK;
     if (wanted < p->ninputs) return luma_clone(S, out, inputs[wanted]);
     size_t n = (size_t)wanted + 1;
-    luma_tensor *made = calloc(n, sizeof *made);
-    const luma_tensor **at = calloc(n, sizeof *at);
-    if (!made || !at) status = lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    luma_tensor *made = lm_memory_resize(S, NULL, n * (sizeof *made + sizeof(luma_tensor *)));
+    if (!made) return LUMA_ERR_MEMORY;
+    memset(made, 0, n * sizeof *made);
+    const luma_tensor **at = (const luma_tensor **)(void *)(made + n);
     for (int v = 0; v <= wanted && status == LUMA_OK; v++) {
         at[v] = v < p->ninputs ? inputs[v] : &made[v];
         if (v < p->ninputs || !w->values[v].needed) continue;
@@ -568,10 +570,9 @@ static luma_status run_rows(lowering *w, luma_tensor *out, const luma_tensor *co
                 luma_release(S, &made[u]);
         }
     }
-    for (size_t v = 0; v < n && made; v++)
+    for (size_t v = 0; v < n; v++)
         if (made[v].storage) luma_release(S, &made[v]);
     free(made);
-    free(at);
     if (status == LUMA_OK) w->p->failed = LM_NOPS;
     return status;
 }

@@ -1,8 +1,9 @@
 /* memory.c -- memory of devices for C programs: allocations without a tensor, streams, limits, events;
-** and the message when there is none. Layer: core. */
+** memory of the host, and the message when there is none. Layer: core. */
 #include "memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cache.h"
 #include "dlpack.h"
@@ -49,6 +50,23 @@ luma_status lm_memory_fail(luma_state *S, lm_device *device, size_t nbytes) {
                    "which %s are unused%s",
                    device->name, show_size(&text[3], nbytes), whole, show_size(&text[4], used),
                    show_size(&text[5], reserved), show_size(&text[6], reserved - used), limit);
+}
+
+bool lm_memory_denied(luma_state *S) {
+    if (S->fail_after < 0) return false;
+    if (S->fail_after > 0) {
+        S->fail_after--;
+        return false;
+    }
+    S->failed = true;
+    if (!S->fail_forever) S->fail_after = -1;
+    return true;
+}
+
+void *lm_memory_resize(luma_state *S, void *p, size_t nbytes) {
+    void *got = lm_memory_denied(S) ? NULL : realloc(p, nbytes);
+    if (!got) lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    return got;
 }
 
 /* ---- without tensors ------------------------------------------------------------------------- */

@@ -9,18 +9,6 @@
 #include "dlpack.h"
 #include "memory.h"
 
-/* The failure injection of specs: true when this allocation is to fail. */
-static bool fail_now(luma_state *S) {
-    if (S->fail_after < 0) return false;
-    if (S->fail_after > 0) {
-        S->fail_after--;
-        return false;
-    }
-    S->failed = true;
-    if (!S->fail_forever) S->fail_after = -1;
-    return true;
-}
-
 luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_storage **out) {
     if (S->exports && lm_exports_pending(S->exports)) lm_exports_settle(S->exports);
     if (device->live + (int64_t)nbytes > device->soft_limit && !S->lifted) {
@@ -28,7 +16,7 @@ luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_s
         return lm_memory_fail(S, device, nbytes);
     }
     bool last = !S->collects || (S->lifted && !S->again);
-    if (fail_now(S)) return lm_memory_fail(S, device, nbytes);
+    if (lm_memory_denied(S)) return lm_memory_fail(S, device, nbytes);
     lm_storage *st = lm_cache_storage(device, nbytes, last);
     if (!st) {
         luma_status status = lm_memory_fail(S, device, nbytes);
@@ -43,8 +31,8 @@ luma_status lm_storage_new(luma_state *S, lm_device *device, size_t nbytes, lm_s
 
 luma_status lm_storage_wrap(luma_state *S, lm_device *device, void *data, size_t nbytes,
                             void (*deleter)(void *), void *ctx, lm_storage **out) {
-    lm_storage *st = fail_now(S) ? NULL : malloc(sizeof *st);
-    if (!st) return lm_fail(S, LUMA_ERR_MEMORY, 0, "not enough memory");
+    lm_storage *st = lm_memory_resize(S, NULL, sizeof *st);
+    if (!st) return LUMA_ERR_MEMORY;
     *st = (lm_storage){.refs = 1,
                        .nbytes = nbytes,
                        .data = data,

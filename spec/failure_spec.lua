@@ -224,6 +224,19 @@ describe("failing allocations in", function()
     ["printing"] = function(list) return tostring(list[1]) end,
     ["linspace"] = function() return luma.linspace(0, 1, 5) end,
     ["eye"] = function() return luma.eye(3) end,
+    ["fused functions, of more rows than keep their room"] = function(list)
+      return luma.fuse(function(x)
+        for i = 1, 30 do x = x * 0.5 + i end
+        return x
+      end)(list[1])
+    end,
+    ["fused functions, of more tensors than one pass takes, and of numbers"] = function(list)
+      local x = list[1]
+      return luma.fuse(function(first, ...)
+        for _, v in ipairs {...} do first = first * v - 1 end
+        return first
+      end)(x, 2, x, 3, x, 4, x, 5, x, 6, x, x, x, x, x, x)
+    end,
   }
   for name, f in pairs(others) do
     it(name, function()
