@@ -39,9 +39,8 @@ typedef struct {
     void *alloc_ud;
     int64_t alloc_left;
     bool stress; /* a full collection before every operation (LUMA_GCSTRESS) */
-    int nparams[LM_NOPS];
-    uint16_t first_param[LM_NOPS];
-    lm_param params[4 * LM_NOPS]; /* of row after row */
+    uint16_t first_param[LM_NOPS + 1];
+    lm_param params[]; /* of row after row; MAKE rows have none */
 } lm_ctx;
 
 /* Every C function of the module is a closure whose first upvalues are the ctx and the metatable
@@ -74,6 +73,7 @@ int lm_box_free(lua_State *L); /* __close and x:free() */
 /* Makes ctx and metatable unless they are there; pushes the metatable. */
 lm_ctx *lm_box_open(lua_State *L, unsigned flags);
 lm_ctx *lm_ctx_find(lua_State *L); /* NULL when there is none */
+const lm_param *lm_ctx_params(const lm_ctx *c, lm_op op, int *n);
 
 /* ---- gc.c: when to collect ---- */
 

@@ -89,9 +89,26 @@ static luma_status no_more_devices(luma_state *S) {
     return lm_fail(S, LUMA_ERR_DEVICE, 0, "CUDA is switched off by the host");
 }
 
+static int read_params(int op, lm_param *params) {
+    return lm_ops[op].row == LM_ROW_MAKE ? 0 : lm_signature_parse(lm_ops[op].signature, params);
+}
+
+const lm_param *lm_ctx_params(const lm_ctx *c, lm_op op, int *n) {
+    *n = c->first_param[op + 1] - c->first_param[op];
+    return &c->params[c->first_param[op]];
+}
+
 static void ctx_open(lua_State *L, unsigned flags) {
-    lm_ctx *c = lua_newuserdatauv(L, sizeof *c, 0);
+    lm_param params[LM_MAX_PARAMS];
+    size_t nparams = 0;
+    for (int op = 0; op < LM_NOPS; op++)
+        nparams += (size_t)read_params(op, params);
+    lm_ctx *c = lua_newuserdatauv(L, sizeof *c + nparams * sizeof *c->params, 0);
     memset(c, 0, sizeof *c);
+    for (int op = 0; op < LM_NOPS; op++) {
+        int first = c->first_param[op];
+        c->first_param[op + 1] = (uint16_t)(first + read_params(op, &c->params[first]));
+    }
     c->flags = flags;
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, ctx_close);
@@ -109,15 +126,6 @@ static void ctx_open(lua_State *L, unsigned flags) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     c->main = lua_tothread(L, -1);
     lua_pop(L, 1);
-    for (int op = 0, n = 0; op < LM_NOPS; op++) {
-        lm_param params[LM_MAX_PARAMS];
-        c->first_param[op] = (uint16_t)n;
-        if (lm_ops[op].row == LM_ROW_MAKE) continue;
-        c->nparams[op] = lm_signature_parse(lm_ops[op].signature, params);
-        if (n + c->nparams[op] > 4 * LM_NOPS) luaL_error(L, "no room for parameters");
-        memcpy(&c->params[n], params, (size_t)c->nparams[op] * sizeof *params);
-        n += c->nparams[op];
-    }
     lm_gc_open(L, c);
 }
 

@@ -140,8 +140,8 @@ int lm_traced_row(lua_State *L, lm_ctx *c, lm_op op, const char *name, bool inpl
     int in[3] = {-1, -1, -1}, n = 0, nin = lm_op_inputs(op), arg = 1;
     if (nin == 0) luaL_error(L, "'%s' is not elementwise: a fused function cannot call it", name);
     if (inplace) luaL_error(L, "'%s' writes in place, which a fused function cannot do", name);
-    const lm_param *params = &c->params[c->first_param[op]];
-    int nparams = c->nparams[op], top = k.top;
+    int nparams, top = k.top;
+    const lm_param *params = lm_ctx_params(c, op, &nparams);
     trace *t = push_trace(&k);
     int held = lua_gettop(L), options = top > 1 && lm_is_options(L, top) ? top : 0;
     for (; n < nparams && n < 3 && !params[n].option; n++) {

@@ -608,8 +608,7 @@ static int call_row(lua_State *L, lm_ctx *ctx, lm_op op, const char *name, bool 
     check_special(&c);
     if (lm_traced_any(L, ctx, c.k.top)) return lm_traced_row(L, ctx, c.op, name, inplace);
     c.info = &lm_ops[c.op];
-    c.params = &ctx->params[ctx->first_param[c.op]];
-    c.nparams = ctx->nparams[c.op];
+    c.params = lm_ctx_params(ctx, c.op, &c.nparams);
     c.options = c.tensors = c.nouts = 0;
     c.loose = false;
     memset(c.out, 0, sizeof c.out);
