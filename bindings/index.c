@@ -398,9 +398,20 @@ static bool select_fast(lua_State *L, lm_ctx *c) {
     return true;
 }
 
+static const char *first_param(lua_State *L, lm_op op) {
+    int n;
+    const lm_param *params = lm_ctx_params(lua_touserdata(L, LM_UP_CTX), op, &n);
+    return n > 0 ? params[0].name : "";
+}
+
 static int no_such_field(lua_State *L, const char *name) {
     const char *instead = lm_foreign(name);
     if (instead) return luaL_error(L, "a tensor has no method or field '%s'; %s", name, instead);
+    for (int op = 0; op < LM_NOPS; op++) {
+        if (lm_ops[op].row != LM_ROW_MAKE && strcmp(lm_ops[op].name, name) == 0)
+            return luaL_error(L, "a tensor has no method '%s'; write luma.%s(%s, ...)", name, name,
+                              first_param(L, op));
+    }
     lm_near near = {name, NULL, 0};
     static const char *const fields[] = {"shape", "dtype", "device", "ndim"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)

@@ -765,7 +765,9 @@ static void add(lua_State *L, int module, int methods, const char *name, int own
     lm_push_function(L, op_function, 2);
     lua_pushvalue(L, -1);
     lua_setfield(L, module, name);
-    if ((own & ~INPLACE) == LM_OP_einsum) /* an equation is no tensor */
+    int n;
+    const lm_param *first = lm_ctx_params(lm_ctx_find(L), own & ~INPLACE, &n);
+    if (n > 0 && first->type == LM_TYPE_TEXT) /* no method: x would be the text */
         lua_pop(L, 1);
     else
         lua_setfield(L, methods, name);

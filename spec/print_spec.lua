@@ -249,6 +249,18 @@ describe("luma.help", function()
         end
     end)
 
+    it("says which operations are methods", function()
+        local x, functions = luma.zeros(1), {}
+        for _, row in ipairs(rows()) do
+            local text, method = luma.help(row.name), ("\n    method: x:%s("):format(row.name)
+            local is = row.row ~= "make" and pcall(function() return x[row.name] end)
+            assert.equal(is, text:find(method, 1, true) ~= nil, row.name)
+            local only = text:find("\n    a function only, no method\n", 1, true)
+            if only then functions[#functions + 1] = row.name end
+        end
+        assert.same({"einsum"}, functions)
+    end)
+
     it("has an example of every operation with what it gives, and takes no random numbers", function()
         local chance = {empty = true, empty_like = true, rand = true, randn = true, randint = true,
             rand_like = true, randn_like = true, randperm = true, bernoulli = true, multinomial = true}

@@ -285,11 +285,13 @@ local function row_text(row)
     table.move(choices(row), 1, 9, #lines + 1, lines)
     if TAKES[row.takes] then lines[#lines + 1] = "    takes: " .. TAKES[row.takes] end
     if row.row ~= "make" then
-        local forms = ("x:%s(...)"):format(row.name)
+        local forms = ("method: x:%s(...)"):format(row.name)
         if row.inplace then
             forms = forms .. (", in place x:%s_(...)"):format(row.name)
+        elseif not tensor_meta.methods[row.name] then
+            forms = "a function only, no method"
         end
-        lines[#lines + 1] = "    method: " .. forms
+        lines[#lines + 1] = "    " .. forms
         local dtypes = row.row ~= "defined" and support_text(row) or ""
         if dtypes ~= "" then lines[#lines + 1] = "    dtypes: " .. dtypes end
     end
