@@ -106,6 +106,20 @@ describe("reading by index:", function()
     end)
   end)
 
+  it("so many rows that they are written past the caches", function()
+    for _, n in ipairs {63, 64, 80, 127, 129, 200} do -- of a few lines of the cache, whole or not
+      local count = 13000000 // (4 * n)
+      local x = luma.range(1, 100 * n):reshape(100, n):to "float32"
+      local index = luma.range(1, count) * 7 % 100 + 1
+      local expected = ((index - 1) * n):unsqueeze(2) + luma.range(1, n)
+      assert.is_true(x:index_select(1, index):equal(expected))
+      local place = luma.zeros(count * n + 2)
+      local out = place:narrow(1, 2, count * n):reshape(count, n)
+      assert.is_true(x:index_select(1, index, {out = out}):equal(expected))
+      assert.equal(0.0, place(1) + place(-1))
+    end
+  end)
+
   it("gather, also with an index smaller than x", function()
     each_layout(shape, function(x, values, dtype)
       for dim = 1, 3 do

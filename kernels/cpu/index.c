@@ -8,11 +8,13 @@
 #include "pool.h"
 #include "tensor.h"
 
-#define BLOCK 512        /* places at a time */
-#define POLL (64 << 10)  /* bytes between looks at the interrupt flag, about */
-#define SHARE (32 << 10) /* bytes of traffic that are worth a thread */
-#define PAST (16 << 20)  /* bytes of rows that are written past the caches, as in core/iter.c */
-#define LONG_ROW 512     /* bytes of such a row at least */
+#define BLOCK 512             /* places at a time */
+#define POLL (64 << 10)       /* bytes between looks at the interrupt flag, about */
+#define SHARE (32 << 10)      /* bytes of traffic that are worth a thread */
+#define PAST (12 << 20)       /* bytes of rows that are written past the caches */
+#define LONG_ROW 512          /* bytes of such a row at least, */
+#define SHORT_ROW 256         /* or where it is made of whole */
+#define LINE 64               /* lines of the caches, in bytes */
 #define FLAG_BLOCK (32 << 10) /* elements of a mask that are counted and listed as one */
 
 /* ---- the plan --------------------------------------------------------------------------------*/
@@ -90,12 +92,12 @@ static void plan(job *j) {
 
 /* ---- the walk --------------------------------------------------------------------------------*/
 
-/* Rows that nobody will find in a cache: these are so many. */
-static void read_past(int64_t n, const int64_t *at, char *plain, int64_t step, char *indexed,
-                      const lm_index_row *row) {
-    const lm_copy_kernels *k = lm_level_now()->copy;
-    for (int64_t i = 0; i < n; i++)
-        k->stream((size_t)row->length, indexed + at[i], plain + i * step);
+/* Whether rows of so many bytes, side by side, are written past the caches: there are so many that
+** nobody will find them there, and they are long or share no line of the caches with others. */
+static bool reads_past(const job *j, int64_t bytes) {
+    int64_t lines = bytes | j->axes[j->n - 2].plain | (int64_t)((uintptr_t)j->plain % LINE);
+    if (bytes < (lines % LINE == 0 ? SHORT_ROW : LONG_ROW)) return false;
+    return luma_numel(&j->w->plain) >= PAST / j->size;
 }
 
 /* The kernel for rows of n elements, and how it takes them. */
@@ -107,11 +109,11 @@ static lm_index_fn *choose(const job *j, lm_index_row *row) {
     bool read = j->w->kind == LM_INDEX_READ;
     int64_t bytes = a->n * j->size;
     bool dense = a->n == 1 || (a->plain == j->size && a->indexed == j->size);
-    bool word = dense && bytes < 1 << LM_INDEX_SIZES && (bytes & (bytes - 1)) == 0;
+    bool past = read && dense && reads_past(j, bytes);
+    bool word = dense && !past && bytes < 1 << LM_INDEX_SIZES && (bytes & (bytes - 1)) == 0;
     if (dense && !word) {
         row->length = bytes;
-        bool past = bytes >= LONG_ROW && luma_numel(&j->w->plain) >= PAST / j->size;
-        return !read ? k->write_block : past ? read_past : k->read_block;
+        return past ? k->read_past : read ? k->read_block : k->write_block;
     }
     if (word) row->length = 1;
     int log = __builtin_ctzll((uint64_t)(word ? bytes : j->size));

@@ -29,7 +29,8 @@ typedef void lm_index_fn(int64_t n, const int64_t *at, char *plain, int64_t step
 #define LM_INDEX_SIZES 7
 typedef struct {
     lm_index_fn *read[LM_INDEX_SIZES], *write[LM_INDEX_SIZES]; /* elements of 1 << k bytes */
-    lm_index_fn *read_block, *write_block; /* rows of row->length bytes side by side */
+    lm_index_fn *read_block, *write_block; /* rows of row->length bytes side by side; */
+    lm_index_fn *read_past;                /* past the caches */
     /* ADD, MUL, MAX, MIN of integers, float32, float64; bool has the last two */
     lm_index_fn *join[4][LUMA_NDTYPES];
     /* whether base <= v[i] < base + size for all */

@@ -55,6 +55,28 @@ static inline void lm_stream_end(void) {
 #endif
 }
 
+/* Bytes from y to the next multiple of LM_VECTOR. */
+static inline size_t lm_to_vector(const char *y) {
+    return (size_t)(-(uintptr_t)y % LM_VECTOR);
+}
+
+/* memcpy past the cache, but for its ends where y is not aligned; lm_stream_end as above. */
+static inline void lm_stream_copy(size_t nbytes, const char *x, char *y) {
+    size_t at = lm_to_vector(y);
+    if (at > nbytes) at = nbytes;
+    if (at) memcpy(y, x, at);
+    for (; nbytes - at >= 4 * LM_VECTOR; at += 4 * LM_VECTOR) {
+        lm_v8 v[4];
+        for (int k = 0; k < 4; k++)
+            v[k] = lm_vector_load(x + at + k * LM_VECTOR);
+        for (int k = 0; k < 4; k++)
+            lm_vector_stream(y + at + k * LM_VECTOR, v[k]);
+    }
+    for (; nbytes - at >= LM_VECTOR; at += LM_VECTOR)
+        lm_vector_stream(y + at, lm_vector_load(x + at));
+    if (at < nbytes) memcpy(y + at, x + at, nbytes - at);
+}
+
 /* The products of the low halves of the elements. */
 static inline lm_v64 lm_vector_mul_low(lm_v64 a, lm_v64 b) {
 #if LM_LANES == 4

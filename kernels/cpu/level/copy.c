@@ -116,25 +116,9 @@ BY_SIZE(16)
 
 /* ---- streams ---------------------------------------------------------------------------------*/
 
-/* Bytes from y to the next multiple of LM_VECTOR. */
-static size_t to_aligned(const char *y) {
-    return (size_t)(-(uintptr_t)y % LM_VECTOR);
-}
-
 /* memcpy past the cache. */
 static void stream(size_t nbytes, const char *x, char *y) {
-    size_t head = to_aligned(y);
-    if (head > nbytes) head = nbytes;
-    memcpy(y, x, head);
-    size_t at = head;
-    for (; nbytes - at >= 4 * LM_VECTOR; at += 4 * LM_VECTOR) {
-        lm_v8 v[4];
-        for (int k = 0; k < 4; k++)
-            v[k] = lm_vector_load(x + at + k * LM_VECTOR);
-        for (int k = 0; k < 4; k++)
-            lm_vector_stream(y + at + k * LM_VECTOR, v[k]);
-    }
-    memcpy(y + at, x + at, nbytes - at);
+    lm_stream_copy(nbytes, x, y);
     lm_stream_end();
 }
 
@@ -143,7 +127,7 @@ static void fill(size_t nbytes, const char *pattern, char *y, bool past) {
     char twice[2 * LM_FILL_PERIOD];
     memcpy(twice, pattern, LM_FILL_PERIOD);
     memcpy(twice + LM_FILL_PERIOD, pattern, LM_FILL_PERIOD);
-    size_t head = to_aligned(y);
+    size_t head = lm_to_vector(y);
     if (head > nbytes) head = nbytes;
     memcpy(y, pattern, head);
     lm_v8 v = lm_vector_load(twice + head);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/level.h"
+#include "cpu/vector.h"
 
 #define LM_T u8
 #include "index_join.h"
@@ -74,6 +75,12 @@ static void write_block(ARGUMENTS) {
         memcpy(indexed + at[i], plain + i * step, (size_t)row->length);
 }
 
+static void read_past(ARGUMENTS) {
+    for (int64_t i = 0; i < n; i++)
+        lm_stream_copy((size_t)row->length, indexed + at[i], plain + i * step);
+    lm_stream_end();
+}
+
 static bool valid(int64_t n, const int64_t *v, int64_t base, int64_t size) {
     uint64_t outside = 0;
     for (int64_t i = 0; i < n; i++)
@@ -123,6 +130,7 @@ const lm_index_kernels LM_TABLE(index) = {
     .read = {SIZES(READ_NAME)},
     .write = {SIZES(WRITE_NAME)},
     .read_block = read_block,
+    .read_past = read_past,
     .write_block = write_block,
     .join = {{JOINS(add)},
              {JOINS(mul)},
