@@ -398,6 +398,8 @@ static bool select_fast(lua_State *L, lm_ctx *c) {
     return true;
 }
 
+static const char *const fields[] = {"shape", "dtype", "device", "ndim"};
+
 static const char *first_param(lua_State *L, lm_op op) {
     int n;
     const lm_param *params = lm_ctx_params(lua_touserdata(L, LM_UP_CTX), op, &n);
@@ -413,7 +415,6 @@ static int no_such_field(lua_State *L, const char *name) {
                               first_param(L, op));
     }
     lm_near near = {name, NULL, 0};
-    static const char *const fields[] = {"shape", "dtype", "device", "ndim"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         lm_near_try(&near, fields[i]);
     for (lua_pushnil(L); lua_next(L, LM_UP_OWN); lua_pop(L, 1))
@@ -578,4 +579,11 @@ void lm_index_open(lua_State *L, int meta, int methods) {
     lm_push_function(L, next_row, 0);
     lm_push_function(L, pairs, 1);
     lua_setfield(L, meta, "__pairs");
+    int n = (int)(sizeof fields / sizeof *fields);
+    lua_createtable(L, n, 0);
+    for (int i = 0; i < n; i++) {
+        lua_pushstring(L, fields[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, meta, "fields");
 }

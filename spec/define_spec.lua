@@ -106,7 +106,7 @@ describe("luma.define", function()
     local count = 0
     for _, row in ipairs(luma.ops) do count = count + (row.name == "again" and 1 or 0) end
     assert.equal(1, count)
-    for _, name in ipairs{"add", "sum", "zeros", "item", "shape", "define", "plot", "add_", "float32"} do
+    for _, name in ipairs{"add", "sum", "zeros", "item", "shape", "define", "plot", "float32"} do
       fails(("bad argument #1 to 'define' (option 'name': '%s' is luma's own)"):format(name), luma.define,
             {name = name, forward = print})
     end
@@ -129,6 +129,8 @@ describe("luma.define", function()
       wrong({name = name, forward = print},
             ("option 'name': '%s' is no name of at most 31 letters, digits and _"):format(name))
     end
+    wrong({name = "halve_", forward = print},
+          "option 'name': 'halve_' ends in _, as the names of what writes in place do")
     for signature, message in pairs{
       ["x, x"] = "'x' stands there twice", ["x:tensr"] = "'tensr' is no type of a parameter",
       ["x y"] = "'x y' is no parameter: name, name:type or name:type?",

@@ -296,6 +296,18 @@ describe("a quantised tensor", function()
     assert.is_false(luma.is_tensor(q))
   end)
 
+  it("has fields that nobody sets", function()
+    for _, name in ipairs {"blocks", "format", "shape", "ndim", "device", "scale"} do
+      check.raises(("a quantized tensor has no field '%s' to set"):format(name), function() q[name] = 1 end)
+    end
+    local shape = q.shape
+    shape[2] = 32
+    assert.same({6, 64}, q.shape)
+    assert.equal("{6, 64}", tostring(q.shape))
+    assert.equal("Quantized[q4_0 6x64 " .. device.name .. "]", tostring(q))
+    check.raises("no elements to walk", pairs, q)
+  end)
+
   it("gives rows by index", function()
     local x = q:dequantize()
     for _, index in ipairs {{1, 6, 3, 3}, {2}} do

@@ -12,8 +12,9 @@ for type in ("operand index mask tensors dim newdim dims position int number boo
 end
 local MOST_PARAMETERS, LONGEST = 12, 200
 local RESERVED = {} -- fields of tensors, and words that no name may be
-for word in ("shape dtype device ndim and break do else elseif end false for function goto if in local"
-             .. " nil not or repeat return then true until while"):gmatch("%a+") do
+for _, field in ipairs(tensor_meta.fields) do RESERVED[field] = true end
+for word in ("and break do else elseif end false for function goto if in local nil not or repeat return"
+             .. " then true until while"):gmatch("%a+") do
     RESERVED[word] = true
 end
 local own = {} -- rows by name, of this state
@@ -71,6 +72,9 @@ function M.define(options)
     if not forward then bad("option 'forward': function expected, got nil") end
     if not name:find("^%a[%w_]*$") or #name > 31 then
         bad("option 'name': '%s' is no name of at most 31 letters, digits and _", name:sub(1, 40))
+    end
+    if name:find("_$") then
+        bad("option 'name': '%s' ends in _, as the names of what writes in place do", name)
     end
     local row = own[name]
     if not row and (luma[name] ~= nil or methods[name] ~= nil or RESERVED[name]) then

@@ -9,7 +9,9 @@ local BYTES = {q8_0 = 34, q4_0 = 18} -- of a block
 local FORMATS = "q8_0 or q4_0"
 
 local M, methods = {}, {}
-local meta = {__name = "quantized tensor"}
+local meta = {__name = "quantized tensor", methods = methods,
+    fields = {"blocks", "format", "shape", "ndim", "device"}}
+local held = setmetatable({}, {__mode = "k"}) -- the fields of each, which nobody else can set
 
 local function bad(level, argument, name, text, ...)
     error(("bad argument #%d to '%s' (%s)"):format(argument, name, text:format(...)), level + 1)
@@ -38,16 +40,21 @@ local function check_format(level, argument, name, format)
 end
 
 local function check_quantized(level, argument, name, q)
-    if getmetatable(q) == meta then return end
+    if held[q] then return end
     local got = luma.is_tensor(q) and "tensor" or type(q)
     bad(level + 1, argument, name, "quantized tensor expected, got %s", got)
 end
 
-local function make(blocks, format)
+local function shape_of(blocks, format)
     local shape = blocks.shape
     shape[#shape] = shape[#shape] // BYTES[format] * BLOCK
-    return setmetatable({blocks = blocks, format = format, shape = shape, ndim = #shape,
-        device = blocks.device}, meta)
+    return shape
+end
+
+local function make(blocks, format)
+    local q, shape = setmetatable({}, meta), shape_of(blocks, format)
+    held[q] = {blocks = blocks, format = format, shape = shape, ndim = #shape, device = blocks.device}
+    return q
 end
 
 -- x, a float tensor whose rows (along the last dim) are multiples of 32 long, in a format.
@@ -142,8 +149,9 @@ function methods.size(q, dim)
     check_quantized(2, 1, "size", q)
     local d = math.tointeger(dim)
     d = d and d < 0 and d + q.ndim + 1 or d
-    if not d or not q.shape[d] then bad(2, 2, "size", "dim %s of %d dims", tostring(dim), q.ndim) end
-    return q.shape[d]
+    local size = d and held[q].shape[d]
+    if not size then bad(2, 2, "size", "dim %s of %d dims", tostring(dim), q.ndim) end
+    return size
 end
 function methods.numel(q)
     local n = 1
@@ -155,17 +163,27 @@ function methods.clone(q) return make(q.blocks:clone(), q.format) end
 
 -- ---- what it is not ----
 
-function meta.__index(_, key)
-    if methods[key] then return methods[key] end
+function meta.__index(q, key)
+    local own = held[q] or {}
+    if key == "shape" and own.shape then return shape_of(own.blocks, own.format) end -- a new list
+    if methods[key] or own[key] then return methods[key] or own[key] end
     error(("a quantized tensor has no '%s': dequantize() gives a tensor, quantized_matmul products")
         :format(tostring(key)), 2)
 end
 
-function meta.__tostring(q)
-    return ("Quantized[%s %s %s]"):format(q.format, table.concat(q.shape, "x"), q.device)
+function meta.__newindex(_, key)
+    error(("a quantized tensor has no field '%s' to set"):format(tostring(key)), 2)
 end
 
-function meta.__len(q) return q.shape[1] end
+function meta.__pairs()
+    error("a quantized tensor has no elements to walk: dequantize() gives a tensor", 2)
+end
+
+function meta.__tostring(q)
+    return ("Quantized[%s %s %s]"):format(q.format, table.concat(held[q].shape, "x"), q.device)
+end
+
+function meta.__len(q) return held[q].shape[1] end
 
 for _, operator in ipairs{"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", "band", "bor",
     "bxor", "bnot", "shl", "shr", "lt", "le", "concat", "call"} do

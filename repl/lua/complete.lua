@@ -10,8 +10,6 @@ local M = {}
 local KEYWORDS = {"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto",
     "if", "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"}
 
-local FIELDS = {"device", "dtype", "ndim", "shape"} -- of a tensor
-
 local function starts(text, with) return text:sub(1, #with) == with end
 
 -- Adds before .. name of every name that goes on from `typed`, functions with "(" behind.
@@ -60,17 +58,15 @@ end
 prompt.value_of = value_of
 
 local function add_fields(list, value, before, typed, methods)
-    if luma.is_tensor(value) then
-        add_names(list, raw_meta(value).methods, before, typed, methods)
-        if not methods then
-            for _, name in ipairs(FIELDS) do
-                if starts(name, typed) then list[#list + 1] = before .. name end
-            end
+    local meta = raw_meta(value)
+    if type(meta) == "table" and type(rawget(meta, "fields")) == "table" then -- of luma's
+        add_names(list, rawget(meta, "methods") or {}, before, typed, methods)
+        for _, name in ipairs(methods and {} or rawget(meta, "fields")) do
+            if starts(name, typed) then list[#list + 1] = before .. name end
         end
         return
     end
     if type(value) == "table" then add_names(list, value, before, typed, methods) end
-    local meta = raw_meta(value)
     local index = type(meta) == "table" and rawget(meta, "__index")
     if type(index) == "table" then add_names(list, index, before, typed, methods) end
 end
