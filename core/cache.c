@@ -2,8 +2,6 @@
 ** that other streams still use. Layer: core; device memory is only touched on the CPU. */
 #include "cache_parts.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,58 +30,13 @@ static inline void tell(const lm_cache *c, char *p, size_t nbytes, bool live, vo
         c->device->on_block(c->device, p, nbytes, live, stream);
 }
 
-/* ---- caches of other states ----------------------------------------------------------------- */
-
-/* States do not share memory of a device, but the one that finds none takes what others keep for
-** nothing. So their owner and that one take turns; a CPU gives back by itself. */
-#define PATIENCE 1000 /* yields; the owner may be looking for memory in the same way */
-static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
-static lm_cache *crowd;
-
-static inline bool try_begin(lm_device *d) {
-    return !__atomic_exchange_n(&d->cache_busy, true, __ATOMIC_ACQUIRE);
-}
-
-/* Of its owner. */
+/* Of the owner. */
 static inline void begin(const lm_cache *c) {
-    lm_device *d = c->device;
-    if (c->host || d->cache_depth++ > 0) return;
-    while (!try_begin(d))
-        sched_yield();
+    if (!c->host && c->device->cache_depth++ == 0) lm_crowd_begin(c->device);
 }
 
 static inline void end(const lm_cache *c) {
-    lm_device *d = c->device;
-    if (!c->host && --d->cache_depth == 0)
-        __atomic_store_n(&d->cache_busy, false, __ATOMIC_RELEASE);
-}
-
-/* Nobody is in the cache of another when a process forks. */
-static void crowd_hold(void) {
-    pthread_mutex_lock(&crowd_lock);
-}
-
-static void crowd_go(void) {
-    pthread_mutex_unlock(&crowd_lock);
-}
-
-static void crowd_join(lm_cache *c) {
-    static bool watching;
-    pthread_mutex_lock(&crowd_lock);
-    if (!watching) watching = pthread_atfork(crowd_hold, crowd_go, crowd_go) == 0;
-    c->crowd_next = crowd;
-    crowd = c;
-    pthread_mutex_unlock(&crowd_lock);
-}
-
-static void crowd_leave(lm_cache *c) {
-    pthread_mutex_lock(&crowd_lock);
-    for (lm_cache **at = &crowd; *at; at = &(*at)->crowd_next)
-        if (*at == c) {
-            *at = c->crowd_next;
-            break;
-        }
-    pthread_mutex_unlock(&crowd_lock);
+    if (!c->host && --c->device->cache_depth == 0) lm_crowd_end(c->device);
 }
 
 /* ---- block records --------------------------------------------------------------------------- */
@@ -198,7 +151,7 @@ static bool may_reserve(const lm_cache *c, size_t size) {
     return !b || (b->used <= b->limit && size <= (size_t)(b->limit - b->used));
 }
 
-static char *raw_alloc(lm_cache *c, size_t size) {
+char *lm_cache_raw(lm_cache *c, size_t size) {
     if (!may_reserve(c, size)) return NULL;
     lm_budget *b = c->budget;
     const lm_device_ops *ops = c->device->ops;
@@ -232,10 +185,15 @@ static void segment_release(lm_cache *c, block *b) {
     record_drop(c, b);
 }
 
-static void release_idle(lm_cache *c) {
+static void release_oldest(lm_cache *c) {
     block *b = c->idle_first;
     free_remove(c, b);
     segment_release(c, b);
+}
+
+void lm_cache_release_idle(lm_cache *c) {
+    while (c->idle_first)
+        release_oldest(c);
 }
 
 /* Where memory is small, the unused ends of segments would be much of it. */
@@ -260,12 +218,15 @@ static size_t exact_size(const lm_cache *c, size_t size) {
     return c->direct ? size : round_up(size, EXACT_ROUND);
 }
 
-/* exact: no more than the block needs. */
-static block *segment_new(lm_cache *c, size_t size, int pool, int set, void *stream, bool exact) {
-    size_t bytes = exact || c->direct ? exact_size(c, size) : segment_size(c, size, pool);
+/* FROM_ALL: of memory that other states keep for nothing too. */
+typedef enum { USUAL, EXACT, FROM_ALL } exactness;
+
+static block *segment_new(lm_cache *c, size_t size, int pool, int set, void *stream,
+                          exactness how) {
+    size_t bytes = how != USUAL || c->direct ? exact_size(c, size) : segment_size(c, size, pool);
     block *b = record_new(c);
     if (!b) return NULL;
-    b->p = raw_alloc(c, bytes);
+    b->p = how == FROM_ALL ? lm_crowd_alloc(c, bytes) : lm_cache_raw(c, bytes);
     if (!b->p) {
         record_drop(c, b);
         return NULL;
@@ -296,7 +257,7 @@ static void join(lm_cache *c, block *a, block *b) {
 static void trim(lm_cache *c) {
     size_t keep = c->used > KEEP_MIN ? c->used : KEEP_MIN;
     while (c->idle_first && (size_t)c->figures.reserved_bytes[LM_POOL_ALL].current - c->used > keep)
-        release_idle(c);
+        release_oldest(c);
 }
 
 void lm_block_give(lm_cache *c, block *b) {
@@ -445,37 +406,7 @@ static void trim_device(lm_cache *c, bool short_of) {
 /* Segments that hold nothing. */
 static void flush(lm_cache *c) {
     lm_slab_trim(c);
-    while (c->idle_first)
-        release_idle(c);
-}
-
-/* Those of another cache, whose state does not hear of it; false when it has none. One that is at
-** work may look for memory too, and has given back its own. A budget is its state's alone. */
-static bool flush_other(lm_cache *c) {
-    int tries = PATIENCE;
-    while (!try_begin(c->device)) {
-        if (tries-- == 0) return true;
-        sched_yield();
-    }
-    luma_memory_fn *notify = c->notify;
-    bool some = c->idle_first && !c->budget;
-    c->notify = NULL;
-    while (some && c->idle_first)
-        release_idle(c);
-    c->notify = notify;
-    __atomic_store_n(&c->device->cache_busy, false, __ATOMIC_RELEASE);
-    return some;
-}
-
-static bool flush_others(const lm_cache *c) {
-    bool some = false;
-    if (c->host) return false;
-    pthread_mutex_lock(&crowd_lock);
-    for (lm_cache *o = crowd; o; o = o->crowd_next)
-        if (o != c && o->device->ops == c->device->ops && o->device->index == c->device->index)
-            some |= flush_other(o);
-    pthread_mutex_unlock(&crowd_lock);
-    return some;
+    lm_cache_release_idle(c);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -525,7 +456,7 @@ block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last) {
                                              : SET_LARGE;
     if (c->awaited) poll_events(c);
     block *b = fit(c, size, set, stream);
-    if (!b) b = segment_new(c, size, pool, set, stream, false);
+    if (!b) b = segment_new(c, size, pool, set, stream, USUAL);
     if (!b && last && !c->problem) {
         c->figures.num_alloc_retries++;
         lm_note(c, LUMA_MEMORY_RETRY, NULL, size, stream);
@@ -534,10 +465,10 @@ block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last) {
         if (!b) trim_device(c, true);
         if (!b) b = fit(c, size, set, stream);
         if (!b) flush(c);
-        if (!b) b = segment_new(c, size, pool, set, stream, false);
-        if (!b) b = segment_new(c, size, pool, set, stream, true);
-        if (!b && !c->problem && may_reserve(c, exact_size(c, size)) && flush_others(c))
-            b = segment_new(c, size, pool, set, stream, true);
+        if (!b) b = segment_new(c, size, pool, set, stream, USUAL);
+        if (!b) b = segment_new(c, size, pool, set, stream, EXACT);
+        if (!b && !c->host && !c->problem && may_reserve(c, exact_size(c, size)))
+            b = segment_new(c, size, pool, set, stream, FROM_ALL);
     }
     if (!b) return NULL;
     carve(c, b, size);
@@ -670,13 +601,13 @@ lm_cache *lm_cache_open(lm_device *device) {
     c->host = strcmp(device->ops->kind, "cpu") == 0;
     c->round = c->host ? LINE : 512;
     c->min_split = c->host ? TINY_MAX : 512; /* less could serve nobody */
-    if (!c->host) crowd_join(c);
+    if (!c->host) lm_crowd_join(c);
     return c;
 }
 
 void lm_cache_close(lm_cache *c) {
     if (!c) return;
-    if (!c->host) crowd_leave(c);
+    if (!c->host) lm_crowd_leave(c);
     lm_cache_empty(c);
     while (c->segment_first) { /* storages that nobody will look at again are in them */
         block *b = c->segment_first;

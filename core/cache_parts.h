@@ -1,5 +1,5 @@
 /* cache_parts.h -- inside the caching allocator: blocks, the cache, how it counts and what it says to
-** those who watch. For cache.c and slab.c. Layer: core. */
+** those who watch. For cache.c, crowd.c and slab.c. Layer: core. */
 #ifndef lm_cache_parts_h
 #define lm_cache_parts_h
 
@@ -82,6 +82,7 @@ struct lm_chunk {
 struct lm_cache {
     lm_device *device;
     lm_cache *crowd_next; /* caches of all states, but those of CPUs */
+    bool held;            /* by the one who has the crowd's lock */
     bool host;
     bool direct;             /* no block is kept or shared */
     size_t round, min_split; /* bytes; a rest below min_split stays with its block */
@@ -134,6 +135,20 @@ static inline void lm_note(const lm_cache *c, luma_memory_kind kind, const void 
 ** memory. Without `last` the cache is not emptied for it. (cache.c) */
 lm_block *lm_block_take(lm_cache *c, size_t size, void *stream, bool last);
 void lm_block_give(lm_cache *c, lm_block *b);
+/* Memory of the device, within the limits of the state; NULL when there is none. (cache.c) */
+char *lm_cache_raw(lm_cache *c, size_t size);
+/* Gives back the segments that hold nothing. (cache.c) */
+void lm_cache_release_idle(lm_cache *c);
+
+/* The caches of all states, but those of CPUs, which give back by themselves. Each is its owner's
+** between begin and end, and of nobody else meanwhile. (crowd.c) */
+void lm_crowd_join(lm_cache *c);
+void lm_crowd_leave(lm_cache *c);
+void lm_crowd_begin(lm_device *d);
+void lm_crowd_end(lm_device *d);
+/* lm_cache_raw when others have given back what they keep for nothing; NULL when there are none.
+** Between begin and end. */
+char *lm_crowd_alloc(lm_cache *c, size_t size);
 
 /* Storages of up to TINY_MAX bytes of a CPU. (slab.c) */
 lm_storage *lm_slab_take(lm_cache *c, size_t nbytes, bool last);
