@@ -219,9 +219,8 @@ static void check_mask(target *t, const item *it, int from) {
     lm_text a, b;
     if (mask->ndim == 0) lm_bad(&t->k, it->arg, "a 0-d mask picks nothing");
     if (memcmp(mask->shape, x->shape + from, (size_t)mask->ndim * sizeof *mask->shape) == 0) return;
-    lm_bad(&t->k, it->arg, "a mask of %s does not fit dim %d of %s",
-           lm_shape_text(&a, mask->ndim, mask->shape), from + 1,
-           lm_shape_text(&b, x->ndim, x->shape));
+    lm_bad(&t->k, it->arg, "a mask of %s does not fit dim %d of %s", lm_layout_text(&a, mask),
+           from + 1, lm_layout_text(&b, x));
 }
 
 /* Applies the item at dim `from` of x, which is dim d of the view; returns the next d. */

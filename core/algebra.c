@@ -7,10 +7,6 @@
 #include "compose.h"
 #include "contract.h"
 
-static const char *text(lm_text *buffer, const luma_tensor *x) {
-    return lm_shape_text(buffer, x->layout.ndim, x->layout.shape);
-}
-
 /* A tensor of numbers of ndim dims (-1: any). */
 static luma_status check_operand(luma_state *S, const luma_tensor *x, int argument, int ndim,
                                  const char *what) {
@@ -20,8 +16,8 @@ static luma_status check_operand(luma_state *S, const luma_tensor *x, int argume
         return lm_fail(S, LUMA_ERR_DTYPE, argument,
                        "bool has no products: convert it to a number dtype first");
     if (ndim >= 0 && x->layout.ndim != ndim)
-        return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s: a %s (%d dim%s) expected", text(&t, x),
-                       what, ndim, ndim == 1 ? "" : "s");
+        return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s: a %s (%d dim%s) expected",
+                       lm_layout_text(&t, &x->layout), what, ndim, ndim == 1 ? "" : "s");
     return lm_tensor_check(S, argument, x, false);
 }
 
@@ -31,7 +27,7 @@ static luma_status check_sizes(luma_state *S, const luma_tensor *a, int da, cons
     long long x = (long long)a->layout.shape[da], y = (long long)b->layout.shape[db];
     if (x == y) return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s by %s: %s sizes %lld and %lld differ",
-                   text(&ta, a), text(&tb, b), what, x, y);
+                   lm_layout_text(&ta, &a->layout), lm_layout_text(&tb, &b->layout), what, x, y);
 }
 
 /* x seen in another layout; owns nothing. */
@@ -202,8 +198,8 @@ luma_status luma_kron(luma_state *S, luma_tensor *out, const luma_tensor *a, con
     luma_tensor x = in_front(a, ndim), y = in_front(b, ndim);
     for (int d = 0; d < ndim; d++) {
         if (__builtin_mul_overflow(x.layout.shape[d], y.layout.shape[d], &shape[d]))
-            return lm_fail(S, LUMA_ERR_MEMORY, 0, "%s by %s: the result is too large", text(&ta, a),
-                           text(&tb, b));
+            return lm_fail(S, LUMA_ERR_MEMORY, 0, "%s by %s: the result is too large",
+                           lm_layout_text(&ta, &a->layout), lm_layout_text(&tb, &b->layout));
     }
     LM_TRY(lm_result_open(S, &r, out, device, lm_dtype_promote(a->dtype, b->dtype), ndim, shape,
                           (const luma_tensor *[]){a, b}, 2, 0));
@@ -307,11 +303,11 @@ static luma_status sum_open(sum *s, luma_state *S, luma_tensor *out, const luma_
         return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s does not hold %s results",
                        lm_dtypes[x->dtype].name, lm_dtypes[s->dtype].name);
     if (!lm_shape_fits(x->layout.ndim, x->layout.shape, ndim, shape))
-        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s does not broadcast to %s", text(&ta, x),
-                       lm_shape_text(&tb, ndim, shape));
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s does not broadcast to %s",
+                       lm_layout_text(&ta, &x->layout), lm_shape_text(&tb, ndim, shape));
     if (s->in_place && x->layout.ndim != ndim)
-        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s in place, the result is %s", text(&ta, x),
-                       lm_shape_text(&tb, ndim, shape));
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s in place, the result is %s",
+                       lm_layout_text(&ta, &x->layout), lm_shape_text(&tb, ndim, shape));
     LM_TRY(check_factor(s, 4, &s->beta));
     return check_factor(s, 5, &s->alpha);
 }
@@ -478,7 +474,8 @@ luma_status luma_matrix_power(luma_state *S, luma_tensor *out, const luma_tensor
     const int ndim = a->layout.ndim;
     LM_TRY(check_operand(S, a, 1, -1, ""));
     if (ndim < 2 || a->layout.shape[ndim - 1] != a->layout.shape[ndim - 2])
-        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: square matrices expected", text(&t, a));
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: square matrices expected",
+                       lm_layout_text(&t, &a->layout));
     if (n < 0)
         return lm_fail(S, LUMA_ERR_UNSUPPORTED, 2,
                        "%lld: negative powers need an inverse, which is not there yet",
@@ -551,8 +548,9 @@ luma_status luma_chain_matmul(luma_state *S, luma_tensor *out, int n, const luma
         LM_TRY(check_operand(S, &xs[i], 1 + i, 2, "matrix"));
         if (i > 0 && xs[i - 1].layout.shape[1] != xs[i].layout.shape[0])
             return lm_fail(S, LUMA_ERR_SHAPE, 1 + i, "%s by %s: inner sizes %lld and %lld differ",
-                           text(&ta, &xs[i - 1]), text(&tb, &xs[i]),
-                           (long long)xs[i - 1].layout.shape[1], (long long)xs[i].layout.shape[0]);
+                           lm_layout_text(&ta, &xs[i - 1].layout),
+                           lm_layout_text(&tb, &xs[i].layout), (long long)xs[i - 1].layout.shape[1],
+                           (long long)xs[i].layout.shape[0]);
     }
     plan_chain(&c, n);
     lm_scope_open(&s, S);

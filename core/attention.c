@@ -32,7 +32,7 @@ static luma_status check_operand(luma_state *S, int i, const luma_tensor *x, con
     LM_TRY(lm_tensor_beside(S, i + 1, x, q, "query"));
     if (x->layout.ndim < 2 && i != MASK)
         return lm_fail(S, LUMA_ERR_SHAPE, i + 1, "%s: at least 2 dims expected",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+                       lm_layout_text(&text, &x->layout));
     if (!lm_dtype_is_float(x->dtype) && !(i == MASK && x->dtype == LUMA_BOOL))
         return lm_fail(S, LUMA_ERR_DTYPE, i + 1, "%s: %s expected", lm_dtypes[x->dtype].name,
                        i == MASK ? "bool or a float dtype" : "a float dtype");
@@ -44,8 +44,8 @@ static luma_status mismatch(luma_state *S, int i, const luma_tensor *x, int k, c
                             const char *what) {
     lm_text tx, ty;
     return lm_fail(S, LUMA_ERR_SHAPE, i + 1, "%s is %s, %s %s: %s", names[i],
-                   lm_shape_text(&tx, x->layout.ndim, x->layout.shape), names[k],
-                   lm_shape_text(&ty, y->layout.ndim, y->layout.shape), what);
+                   lm_layout_text(&tx, &x->layout), names[k], lm_layout_text(&ty, &y->layout),
+                   what);
 }
 
 /* Heads (dim -3) of queries are split by those of keys and values, which repeat along the new dim. */
@@ -55,8 +55,7 @@ static luma_status split_heads(luma_state *S, plan *p) {
     for (int i = Q; i <= V; i++) {
         if (p->x[i].layout.ndim < 3 || p->x[i].layout.ndim == LUMA_MAX_DIMS)
             return lm_fail(S, LUMA_ERR_SHAPE, i + 1, "%s: with enable_gqa 3 to %d dims expected",
-                           lm_shape_text(&text, p->x[i].layout.ndim, p->x[i].layout.shape),
-                           LUMA_MAX_DIMS - 1);
+                           lm_layout_text(&text, &p->x[i].layout), LUMA_MAX_DIMS - 1);
     }
     int64_t heads = size_of(q, 3), shared = size_of(k, 3);
     if (size_of(v, 3) != shared) return mismatch(S, V, v, K, k, "their heads differ in number");
@@ -101,7 +100,7 @@ static luma_status broadcast(luma_state *S, plan *p, const luma_tensor *mask) {
         if (i == MASK && !lm_shape_fits(x[i].layout.ndim, x[i].layout.shape, p->ndim, shape)) {
             lm_text got, want;
             return lm_fail(S, LUMA_ERR_SHAPE, MASK + 1, "%s does not broadcast to the scores, %s",
-                           lm_shape_text(&got, x[i].layout.ndim, x[i].layout.shape),
+                           lm_layout_text(&got, &x[i].layout),
                            lm_shape_text(&want, p->ndim, shape));
         }
         x[i].layout = lm_layout_expand(&x[i].layout, p->ndim, shape);

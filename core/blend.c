@@ -262,8 +262,7 @@ static luma_status gated(luma_state *S, luma_tensor *out, const luma_tensor *x, 
     lm_text text;
     if (size % 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: an even size of dim %lld expected",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape),
-                       (long long)lm_pos(S, d));
+                       lm_layout_text(&text, &x->layout), (long long)lm_pos(S, d));
     luma_dtype result = lm_dtype_floating(S, x->dtype);
     lm_scope s;
     lm_scope_open(&s, S);

@@ -312,7 +312,7 @@ static luma_status check_columns(lm_conv_plan *p, const luma_tensor *columns, in
                                  int64_t length, int64_t *channels) {
     lm_text text;
     const luma_layout *l = &columns->layout;
-    const char *shape = lm_shape_text(&text, l->ndim, l->shape);
+    const char *shape = lm_layout_text(&text, l);
     if (l->ndim != 2 && l->ndim != 3)
         return lm_fail(p->S, LUMA_ERR_SHAPE, 1, "%s: 2 dims or 3 (a batch) expected", shape);
     p->batched = l->ndim == 3;

@@ -13,10 +13,6 @@ typedef lm_conv_plan plan;
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-static const char *shape_of(lm_text *buffer, const luma_tensor *x) {
-    return lm_shape_text(buffer, x->layout.ndim, x->layout.shape);
-}
-
 luma_status lm_conv_sizes(const lm_conv_plan *p, int argument, const char *name, int count,
                           const int64_t *list, int64_t least, int64_t *sizes) {
     if (count != 1 && count != p->n)
@@ -105,10 +101,11 @@ static luma_status check_operands(plan *p, const luma_tensor *x, const luma_tens
     }
     if (x->layout.ndim != p->n + 1 && x->layout.ndim != p->n + 2)
         return lm_fail(S, LUMA_ERR_SHAPE, X,
-                       "%s: %d dims (channels first) or %d (a batch) expected", shape_of(&text, x),
-                       p->n + 1, p->n + 2);
+                       "%s: %d dims (channels first) or %d (a batch) expected",
+                       lm_layout_text(&text, &x->layout), p->n + 1, p->n + 2);
     if (w->layout.ndim != p->n + 2)
-        return lm_fail(S, LUMA_ERR_SHAPE, W, "%s: %d dims expected", shape_of(&text, w), p->n + 2);
+        return lm_fail(S, LUMA_ERR_SHAPE, W, "%s: %d dims expected",
+                       lm_layout_text(&text, &w->layout), p->n + 2);
     p->batched = x->layout.ndim == p->n + 2;
     p->dtype = lm_dtype_promote(x->dtype, w->dtype);
     if (bias) p->dtype = lm_dtype_promote(p->dtype, bias->dtype);
@@ -129,19 +126,20 @@ static luma_status check_channels(plan *p, const luma_tensor *x, const luma_tens
     if (given != wanted)
         return lm_fail(S, LUMA_ERR_SHAPE, W,
                        "%s: size %lld of dim %lld expected, for %lld channels in %lld group%s",
-                       shape_of(&text, w), (long long)wanted,
+                       lm_layout_text(&text, &w->layout), (long long)wanted,
                        (long long)lm_pos(S, p->transposed ? 0 : 1), (long long)p->channels,
                        (long long)p->groups, p->groups == 1 ? "" : "s");
     p->filters = p->transposed ? ws[1] : ws[0];
     if (!p->transposed && p->filters % p->groups != 0)
         return lm_fail(S, LUMA_ERR_SHAPE, W, "%s: %lld filters do not divide into %lld groups",
-                       shape_of(&text, w), (long long)p->filters, (long long)p->groups);
+                       lm_layout_text(&text, &w->layout), (long long)p->filters,
+                       (long long)p->groups);
     if (p->transposed && !lm_mul_fits(p->filters, p->groups, &p->filters))
         return lm_fail(S, LUMA_ERR_SHAPE, p->at->groups, "%lld groups are too many",
                        (long long)p->groups);
     if (bias && (bias->layout.ndim != 1 || bias->layout.shape[0] != p->filters))
         return lm_fail(S, LUMA_ERR_SHAPE, BIAS, "%s: [%lld] expected, a number for each filter",
-                       shape_of(&text, bias), (long long)p->filters);
+                       lm_layout_text(&text, &bias->layout), (long long)p->filters);
     return LUMA_OK;
 }
 

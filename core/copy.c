@@ -6,10 +6,6 @@
 #include "tensor.h"
 #include "view.h"
 
-static const char *text(lm_text *buffer, const luma_layout *x) {
-    return lm_shape_text(buffer, x->ndim, x->shape);
-}
-
 /* ---- one device ------------------------------------------------------------------------------*/
 
 static void set_operand(lm_map *m, int k, const luma_tensor *x) {
@@ -200,7 +196,7 @@ static luma_status fit(luma_state *S, const luma_tensor *dst, const luma_tensor 
     if (!fits) {
         lm_text from, to;
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s does not broadcast to %s",
-                       text(&from, &src->layout), text(&to, &dst->layout));
+                       lm_layout_text(&from, &src->layout), lm_layout_text(&to, &dst->layout));
     }
     *out = *src;
     out->layout = s;
@@ -393,7 +389,7 @@ static luma_status borrow(luma_state *S, luma_tensor *out, lm_storage *st, const
     if (nbytes != expected) {
         lm_text t;
         return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "%s of %s is %zu bytes, not %zu",
-                       text(&t, &x->layout), lm_dtypes[x->dtype].name, expected, nbytes);
+                       lm_layout_text(&t, &x->layout), lm_dtypes[x->dtype].name, expected, nbytes);
     }
     *st = (lm_storage){.refs = 1, .nbytes = nbytes, .data = data, .device = lm_cpu(S)};
     *out = (luma_tensor){.storage = st, .dtype = x->dtype};
@@ -420,7 +416,7 @@ luma_status lm_item(luma_state *S, const luma_tensor *x, luma_scalar *out) {
     if (luma_numel(x) != 1) {
         lm_text t;
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: a tensor of one element expected",
-                       text(&t, &x->layout));
+                       lm_layout_text(&t, &x->layout));
     }
     LM_TRY(lm_tensor_check(S, 1, x, false));
     lm_device *device = lm_device_of(x);

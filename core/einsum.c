@@ -83,8 +83,8 @@ static luma_status check_rank(const reader *r, const term *t, int i) {
     lm_text text;
     if (t->dots >= 0 ? t->n <= x->ndim : t->n == x->ndim) return LUMA_OK;
     return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i, "%s has %d dim%s, its term in '%.80s' has %s%d",
-                   lm_shape_text(&text, x->ndim, x->shape), x->ndim, x->ndim == 1 ? "" : "s",
-                   r->equation, t->dots >= 0 ? "at least " : "", t->n);
+                   lm_layout_text(&text, x), x->ndim, x->ndim == 1 ? "" : "s", r->equation,
+                   t->dots >= 0 ? "at least " : "", t->n);
 }
 
 /* One size for each label; 1 repeats, but not beside another size in one tensor. */
@@ -108,9 +108,9 @@ static luma_status meet(reader *r, int i, int d, int label, const char *letter) 
     const char *what = letter ? letter : "...";
     return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i,
                    "%s: size %lld of '%.*s' (%lld in '%.80s') differs from %lld in %s",
-                   lm_shape_text(&a, x->ndim, x->shape), (long long)size, letter ? 1 : 3, what,
+                   lm_layout_text(&a, x), (long long)size, letter ? 1 : 3, what,
                    letter ? position(r, letter) : 0, r->equation, (long long)known,
-                   lm_shape_text(&b, other->ndim, other->shape));
+                   lm_layout_text(&b, other));
 }
 
 /* In one tensor equal letters have equal sizes, 1 beside another too. */
@@ -126,7 +126,7 @@ static luma_status check_diagonal(const reader *r, int i, const term *t) {
                 at = next_letter(at + 1);
             return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i,
                            "%s: dims %lld and %lld are both '%c' (%lld in '%.80s') and differ",
-                           lm_shape_text(&text, x->ndim, x->shape), (long long)lm_pos(r->S, e),
+                           lm_layout_text(&text, x), (long long)lm_pos(r->S, e),
                            (long long)lm_pos(r->S, d), *at, position(r, at), r->equation);
         }
     }

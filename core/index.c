@@ -7,10 +7,6 @@
 
 #include "index_walk.h"
 
-const char *lm_index_shape(lm_text *buffer, const luma_tensor *x) {
-    return lm_shape_text(buffer, x->layout.ndim, x->layout.shape);
-}
-
 luma_status lm_index_fail_at(luma_state *S, int argument, int ndim, const int64_t *shape,
                              int64_t at, int64_t value, int64_t size) {
     int64_t place[LUMA_MAX_DIMS];
@@ -137,7 +133,7 @@ luma_status luma_index_select(luma_state *S, luma_tensor *out, const luma_tensor
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     if (index->layout.ndim > 1)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "the index is %s: one dim expected",
-                       lm_index_shape(&text, index));
+                       lm_layout_text(&text, &index->layout));
     luma_tensor own, wide = lm_at_least_1d(x);
     LM_TRY(lm_index_adopt(S, &own, index, lm_device_of(x), index->dtype));
     int64_t shape[LUMA_MAX_DIMS];
@@ -160,12 +156,13 @@ luma_status lm_index_sizes_check(luma_state *S, int argument, const luma_tensor 
     if (index->layout.ndim != x->layout.ndim)
         return lm_fail(S, LUMA_ERR_SHAPE, argument,
                        "the index is %s, %s is %s: the same number of dims expected",
-                       lm_index_shape(&a, index), name, lm_index_shape(&b, x));
+                       lm_layout_text(&a, &index->layout), name, lm_layout_text(&b, &x->layout));
     for (int d = 0; d < x->layout.ndim; d++) {
         if (d != but && index->layout.shape[d] > x->layout.shape[d])
-            return lm_fail(
-                S, LUMA_ERR_SHAPE, argument, "the index is %s, larger than %s %s along dim %lld",
-                lm_index_shape(&a, index), name, lm_index_shape(&b, x), (long long)lm_pos(S, d));
+            return lm_fail(S, LUMA_ERR_SHAPE, argument,
+                           "the index is %s, larger than %s %s along dim %lld",
+                           lm_layout_text(&a, &index->layout), name, lm_layout_text(&b, &x->layout),
+                           (long long)lm_pos(S, d));
     }
     return LUMA_OK;
 }
@@ -211,13 +208,13 @@ luma_status luma_take_along_dim(luma_state *S, luma_tensor *out, const luma_tens
     if (index->layout.ndim != ndim)
         return lm_fail(S, LUMA_ERR_SHAPE, 2,
                        "the index is %s, x is %s: the same number of dims expected",
-                       lm_index_shape(&a, index), lm_index_shape(&b, x));
+                       lm_layout_text(&a, &index->layout), lm_layout_text(&b, &x->layout));
     if (ndim == 0) return gather(S, out, LM_OP_take_along_dim, 2, x, 0, index);
     luma_tensor from = *x, at = *index;
     from.layout.shape[d] = at.layout.shape[d] = 1;
     if (lm_shape_broadcast(S, ndim, from.layout.shape, ndim, at.layout.shape, &n, shape) != LUMA_OK)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "the index is %s, x is %s: they do not broadcast",
-                       lm_index_shape(&a, index), lm_index_shape(&b, x));
+                       lm_layout_text(&a, &index->layout), lm_layout_text(&b, &x->layout));
     shape[d] = x->layout.shape[d];
     from.layout = lm_layout_expand(&x->layout, ndim, shape);
     shape[d] = index->layout.shape[d];
@@ -383,7 +380,7 @@ luma_status luma_embedding(luma_state *S, luma_tensor *out, const luma_tensor *i
     int n = index->layout.ndim;
     if (weight->layout.ndim != 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "the weight is %s: 2 dims expected, rows to choose",
-                       lm_index_shape(&text, weight));
+                       lm_layout_text(&text, &weight->layout));
     if (n == LUMA_MAX_DIMS)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%d dims: the result has one more, at most %d", n,
                        LUMA_MAX_DIMS);

@@ -46,7 +46,8 @@ static luma_status indices_open(luma_state *S, indices *ix, const luma_tensor *x
     *ix = (indices){.n = 0};
     lm_text text;
     if (n > x->layout.ndim)
-        return lm_fail(S, LUMA_ERR_SHAPE, 0, "%d indices for %s", n, lm_index_shape(&text, x));
+        return lm_fail(S, LUMA_ERR_SHAPE, 0, "%d indices for %s", n,
+                       lm_layout_text(&text, &x->layout));
     luma_status status = indices_read(S, ix, x, n, index);
     if (status != LUMA_OK) {
         S->argument = 0;
@@ -95,7 +96,7 @@ static luma_status spread(luma_state *S, luma_tensor *plain, const luma_tensor *
     if (!lm_shape_fits(v.ndim, v.shape, w->ndim, w->shape)) {
         lm_text a, b;
         return lm_fail(S, LUMA_ERR_SHAPE, 0, "%s does not broadcast to %s",
-                       lm_index_shape(&a, values), lm_shape_text(&b, w->ndim, w->shape));
+                       lm_layout_text(&a, &values->layout), lm_shape_text(&b, w->ndim, w->shape));
     }
     *plain = *values;
     plain->layout = lm_layout_expand(&v, w->ndim, w->shape);
@@ -154,7 +155,7 @@ static void columns_close(luma_state *S, columns *c) {
 static luma_status too_many(luma_state *S, int entry, const luma_tensor *x) {
     lm_text text;
     return lm_fail(S, LUMA_ERR_SHAPE, 2, "index %lld is one too many for %s",
-                   (long long)lm_pos(S, entry), lm_index_shape(&text, x));
+                   (long long)lm_pos(S, entry), lm_layout_text(&text, &x->layout));
 }
 
 static luma_status add_mask(luma_state *S, columns *c, int entry, const luma_tensor *mask,
@@ -167,7 +168,7 @@ static luma_status add_mask(luma_state *S, columns *c, int entry, const luma_ten
     if (k == 0 ||
         memcmp(mask->layout.shape, x->layout.shape + first, (size_t)k * sizeof(int64_t)) != 0)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "the mask is %s for %s from dim %lld on",
-                       lm_index_shape(&a, mask), lm_index_shape(&b, x),
+                       lm_layout_text(&a, &mask->layout), lm_layout_text(&b, &x->layout),
                        (long long)lm_pos(S, first));
     LM_TRY(lm_index_adopt(S, &own, mask, lm_device_of(x), LUMA_BOOL));
     luma_status status = lm_index_mask(S, &flat, &own);
@@ -265,7 +266,7 @@ static luma_status first_elements(luma_state *S, luma_tensor *values, const luma
     lm_text text;
     if (luma_numel(source) < n)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "%s for the %lld places where the mask holds",
-                       lm_index_shape(&text, source), (long long)n);
+                       lm_layout_text(&text, &source->layout), (long long)n);
     LM_TRY(luma_reshape(S, &flat, source, 1, (const int64_t[]){-1}));
     few = flat;
     few.layout.shape[0] = n;
@@ -288,7 +289,7 @@ luma_status luma_masked_scatter(luma_state *S, luma_tensor *out, const luma_tens
     LM_TRY(lm_index_kind_check(S, 3, source, x));
     if (!lm_shape_fits(mask->layout.ndim, mask->layout.shape, x->layout.ndim, x->layout.shape))
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "the mask is %s: it does not broadcast to %s",
-                       lm_index_shape(&a, mask), lm_index_shape(&b, x));
+                       lm_layout_text(&a, &mask->layout), lm_layout_text(&b, &x->layout));
     LM_TRY(lm_index_flat_positions(S, &s.positions, mask, lm_device_of(x), x->layout.ndim,
                                    x->layout.shape));
     luma_status status = first_elements(S, &s.values, source, s.positions.layout.shape[0], x, out);

@@ -5,7 +5,6 @@
 
 #include "tensor.h"
 
-const char *lm_index_shape(lm_text *buffer, const luma_tensor *x);
 /* x on the device in dtype: shared where it is that already. Release it. */
 luma_status lm_index_adopt(luma_state *S, luma_tensor *own, const luma_tensor *x, lm_device *device,
                            luma_dtype dtype);

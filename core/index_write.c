@@ -227,17 +227,17 @@ static luma_status check_slices(luma_state *S, const luma_tensor *x, int dim,
     lm_text a, b;
     if (index->layout.ndim > 1)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "the index is %s: one dim expected",
-                       lm_index_shape(&a, index));
+                       lm_layout_text(&a, &index->layout));
     if (x->layout.ndim == 0 && luma_numel(index) != 1)
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "the index is %s: a 0-d tensor has one position",
-                       lm_index_shape(&a, index));
+                       lm_layout_text(&a, &index->layout));
     int64_t shape[LUMA_MAX_DIMS];
     memcpy(shape, x->layout.shape, sizeof shape);
     if (x->layout.ndim) shape[dim] = luma_numel(index);
     if (src->layout.ndim != x->layout.ndim ||
         memcmp(shape, src->layout.shape, (size_t)x->layout.ndim * sizeof *shape) != 0)
-        return lm_fail(S, LUMA_ERR_SHAPE, 4, "src is %s: %s expected", lm_index_shape(&a, src),
-                       lm_shape_text(&b, x->layout.ndim, shape));
+        return lm_fail(S, LUMA_ERR_SHAPE, 4, "src is %s: %s expected",
+                       lm_layout_text(&a, &src->layout), lm_shape_text(&b, x->layout.ndim, shape));
     return LUMA_OK;
 }
 
@@ -280,7 +280,7 @@ luma_status luma_index_fill(luma_state *S, luma_tensor *out, const luma_tensor *
     LM_TRY(lm_dim(S, 2, dim, x->layout.ndim, &d));
     if (value->storage && value->layout.ndim > 0)
         return lm_fail(S, LUMA_ERR_SHAPE, 4, "the value is %s: a number or a 0-d tensor expected",
-                       lm_index_shape(&text, value));
+                       lm_layout_text(&text, &value->layout));
     LM_TRY(lm_index_place_check(S, 4, value, x));
     LM_TRY(lm_index_kind_check(S, 4, value, x));
     luma_tensor src;

@@ -6,10 +6,6 @@
 #include "resize.h"
 #include "tensor.h"
 
-static const char *text(lm_text *buffer, const luma_layout *x) {
-    return lm_shape_text(buffer, x->ndim, x->shape);
-}
-
 /* A view for one assignment; owns nothing. */
 static luma_tensor part(const luma_tensor *x, int d, int64_t start, int64_t length) {
     luma_tensor out = *x;
@@ -55,13 +51,13 @@ static luma_status cat_mismatch(luma_state *S, const luma_layout *a, const luma_
     long long dim = (long long)lm_pos(S, d);
     if (a->ndim != b->ndim) {
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s and %s along dim %lld: %d and %d dims",
-                       text(&ta, a), text(&tb, b), dim, a->ndim, b->ndim);
+                       lm_layout_text(&ta, a), lm_layout_text(&tb, b), dim, a->ndim, b->ndim);
     }
     for (int k = 0; k < a->ndim; k++) {
         if (k == d || a->shape[k] == b->shape[k]) continue;
         return lm_fail(S, LUMA_ERR_SHAPE, 1,
                        "%s and %s along dim %lld: sizes %lld and %lld of dim %lld differ",
-                       text(&ta, a), text(&tb, b), dim, (long long)a->shape[k],
+                       lm_layout_text(&ta, a), lm_layout_text(&tb, b), dim, (long long)a->shape[k],
                        (long long)b->shape[k], (long long)lm_pos(S, k));
     }
     return LUMA_OK;
@@ -127,7 +123,8 @@ luma_status luma_stack(luma_state *S, luma_tensor *out, int n, const luma_tensor
         lm_text a, b;
         if (lm_layout_same_shape(&xs[0].layout, &xs[k].layout)) continue;
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s and %s along a new dim %lld: the shapes differ",
-                       text(&a, &xs[0].layout), text(&b, &xs[k].layout), (long long)lm_pos(S, d));
+                       lm_layout_text(&a, &xs[0].layout), lm_layout_text(&b, &xs[k].layout),
+                       (long long)lm_pos(S, d));
     }
     luma_layout all = lm_layout_insert(&xs[0].layout, d, n, 0);
     LM_TRY(lm_result_open(S, &r, out, j.device, j.dtype, all.ndim, all.shape, &j.spoiler, 1, 0));
@@ -169,7 +166,7 @@ luma_status luma_tile(luma_state *S, luma_tensor *out, const luma_tensor *x, int
     LM_TRY(lm_tensor_live(S, 1, x));
     if (added < 0 || n > LUMA_MAX_DIMS) {
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%d repetitions for %s: %d to %d expected", n,
-                       text(&t, &x->layout), x->layout.ndim, LUMA_MAX_DIMS);
+                       lm_layout_text(&t, &x->layout), x->layout.ndim, LUMA_MAX_DIMS);
     }
     bool empty = false;
     for (int d = 0; d < n; d++) {
@@ -291,7 +288,7 @@ static luma_status frame_of(luma_state *S, frame *f, const luma_tensor *x, int n
     f->all = x->layout;
     if (n < 0 || n % 2 != 0 || n / 2 > x->layout.ndim) {
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%d widths for %s: two for each padded dim", n,
-                       text(&t, &x->layout));
+                       lm_layout_text(&t, &x->layout));
     }
     for (int k = 0; k < n / 2; k++) {
         int d = x->layout.ndim - 1 - k;
@@ -302,9 +299,10 @@ static luma_status frame_of(luma_state *S, frame *f, const luma_tensor *x, int n
         bool fits = before >= -size && after >= -size;
         if (fits) left += (before < 0 ? before : 0) + (after < 0 ? after : 0);
         if (!fits || left < 0) {
-            return lm_fail(
-                S, LUMA_ERR_ARGUMENT, 2, "widths %lld and %lld cut more than dim %lld of %s holds",
-                (long long)before, (long long)after, (long long)lm_pos(S, d), text(&t, &x->layout));
+            return lm_fail(S, LUMA_ERR_ARGUMENT, 2,
+                           "widths %lld and %lld cut more than dim %lld of %s holds",
+                           (long long)before, (long long)after, (long long)lm_pos(S, d),
+                           lm_layout_text(&t, &x->layout));
         }
         if (!lm_add_fits(left, before > 0 ? before : 0, &f->all.shape[d]) ||
             !lm_add_fits(f->all.shape[d], after > 0 ? after : 0, &f->all.shape[d])) {
@@ -380,16 +378,16 @@ static luma_status border_check(luma_state *S, const luma_tensor *x, int d, cons
     if (border == LUMA_BORDER_REFLECT && wide >= size)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2,
                        "width %lld reflects more than dim %lld of %s holds: at most %lld",
-                       (long long)wide, (long long)lm_pos(S, d), text(&t, &x->layout),
+                       (long long)wide, (long long)lm_pos(S, d), lm_layout_text(&t, &x->layout),
                        (long long)(size > 0 ? size - 1 : 0));
     if (border == LUMA_BORDER_CIRCULAR && wide > left)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2,
                        "width %lld goes round dim %lld of %s more than once: at most %lld",
-                       (long long)wide, (long long)lm_pos(S, d), text(&t, &x->layout),
+                       (long long)wide, (long long)lm_pos(S, d), lm_layout_text(&t, &x->layout),
                        (long long)left);
     if (left == 0)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "dim %lld of %s has no element to repeat",
-                       (long long)lm_pos(S, d), text(&t, &x->layout));
+                       (long long)lm_pos(S, d), lm_layout_text(&t, &x->layout));
     return LUMA_OK;
 }
 
@@ -451,21 +449,21 @@ luma_status luma_slice_set(luma_state *S, luma_tensor *out, const luma_tensor *x
         return lm_fail(S, LUMA_ERR_SHAPE, 2,
                        "%s into %s: the same number of dims, at least one, "
                        "expected",
-                       text(&a, &src->layout), text(&b, &x->layout));
+                       lm_layout_text(&a, &src->layout), lm_layout_text(&b, &x->layout));
     }
     int64_t size = x->layout.shape[d], length = src->layout.shape[d];
     int64_t from = start < 0 && start >= -size ? start + size : start;
     if (from < 0 || from > size || length > size - from) {
-        return lm_fail(S, LUMA_ERR_INDEX, 4,
-                       "%s from position %lld of dim %lld on reaches outside %s",
-                       text(&a, &src->layout), (long long)(start < 0 ? start : lm_pos(S, start)),
-                       (long long)lm_pos(S, d), text(&b, &x->layout));
+        return lm_fail(
+            S, LUMA_ERR_INDEX, 4, "%s from position %lld of dim %lld on reaches outside %s",
+            lm_layout_text(&a, &src->layout), (long long)(start < 0 ? start : lm_pos(S, start)),
+            (long long)lm_pos(S, d), lm_layout_text(&b, &x->layout));
     }
     luma_layout target = lm_layout_slice(&x->layout, d, from, length, 1);
     for (int k = 0; k < ndim; k++) {
         if (src->layout.shape[k] == target.shape[k] || src->layout.shape[k] == 1) continue;
-        return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s does not broadcast to %s", text(&a, &src->layout),
-                       text(&b, &target));
+        return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s does not broadcast to %s",
+                       lm_layout_text(&a, &src->layout), lm_layout_text(&b, &target));
     }
     const luma_tensor *inputs[] = {x, src};
     lm_device *device;
@@ -509,7 +507,7 @@ luma_status luma_masked_fill(luma_state *S, luma_tensor *out, const luma_tensor 
     if (!lm_layout_same_shape(&all, &x->layout)) {
         lm_text a, b;
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "mask or value of %s does not broadcast to %s",
-                       text(&a, &all), text(&b, &x->layout));
+                       lm_layout_text(&a, &all), lm_layout_text(&b, &x->layout));
     }
     bool cast = value->storage && value->dtype != x->dtype;
     if (cast) {

@@ -52,6 +52,10 @@ static void extent_add(int64_t size, int64_t stride, int64_t *first, int64_t *la
     }
 }
 
+const char *lm_layout_text(lm_text *buffer, const luma_layout *x) {
+    return lm_shape_text(buffer, x->ndim, x->shape);
+}
+
 bool lm_layout_extent(const luma_layout *x, int64_t *first, int64_t *last) {
     *first = *last = x->offset;
     for (int d = 0; d < x->ndim; d++) {

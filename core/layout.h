@@ -11,6 +11,7 @@ luma_layout lm_layout_contiguous(int ndim, const int64_t *shape);
 bool lm_layout_is_contiguous(const luma_layout *x);
 int64_t lm_layout_numel(const luma_layout *x);
 bool lm_layout_same_shape(const luma_layout *a, const luma_layout *b);
+const char *lm_layout_text(lm_text *buffer, const luma_layout *x); /* its shape: "[2 x 3]" */
 /* First and last element (inclusive) that x touches, counted from the start of the storage.
 ** false when x is empty. */
 bool lm_layout_extent(const luma_layout *x, int64_t *first, int64_t *last);

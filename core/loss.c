@@ -108,8 +108,7 @@ static luma_status check_fits(luma_state *S, int argument, const char *name, con
         return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument,
                    "%s is %s, which does not broadcast to %s, the input", name,
-                   lm_shape_text(&a, y->layout.ndim, y->layout.shape),
-                   lm_shape_text(&b, x->layout.ndim, x->layout.shape));
+                   lm_layout_text(&a, &y->layout), lm_layout_text(&b, &x->layout));
 }
 
 /* y is where x is; a 0-d CPU tensor may be anywhere. */
@@ -307,9 +306,8 @@ static luma_status check_labels(luma_state *S, const classes *c) {
     luma_layout place = lm_layout_remove(&c->x->layout, c->dim);
     if (lm_layout_same_shape(&place, &c->target->layout)) return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, TARGET, "labels of %s for an input of %s: %s expected",
-                   lm_shape_text(&a, c->target->layout.ndim, c->target->layout.shape),
-                   lm_shape_text(&b, c->x->layout.ndim, c->x->layout.shape),
-                   lm_shape_text(&w, place.ndim, place.shape));
+                   lm_layout_text(&a, &c->target->layout), lm_layout_text(&b, &c->x->layout),
+                   lm_layout_text(&w, &place));
 }
 
 static luma_status check_target(luma_state *S, const classes *c) {
@@ -323,8 +321,7 @@ static luma_status check_target(luma_state *S, const classes *c) {
     if (!lm_layout_same_shape(&c->x->layout, &t->layout))
         return lm_fail(S, LUMA_ERR_SHAPE, TARGET,
                        "probabilities of %s for an input of %s: the same shape expected",
-                       lm_shape_text(&a, t->layout.ndim, t->layout.shape),
-                       lm_shape_text(&b, c->x->layout.ndim, c->x->layout.shape));
+                       lm_layout_text(&a, &t->layout), lm_layout_text(&b, &c->x->layout));
     if (c->ignore)
         return lm_fail(S, LUMA_ERR_ARGUMENT, IGNORE, "labels are ignored, the target is %s",
                        lm_dtypes[t->dtype].name);
@@ -348,7 +345,7 @@ static luma_status classes_open(luma_state *S, loss *l, luma_tensor *out, classe
         if (w->ndim != 1 || w->shape[0] != c->classes)
             return lm_fail(S, LUMA_ERR_SHAPE, WEIGHT,
                            "the weight is %s: one number for each of %lld classes expected",
-                           lm_shape_text(&text, w->ndim, w->shape), (long long)c->classes);
+                           lm_layout_text(&text, w), (long long)c->classes);
         LM_TRY(check_place(S, WEIGHT, "the weight", c->weight, c->x));
     }
     if (!(c->smoothing >= 0 && c->smoothing <= 1))

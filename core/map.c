@@ -534,8 +534,7 @@ luma_status lm_map_inplace(luma_state *S, lm_op op, luma_tensor *self, int nin,
     if (p.ndim != self->layout.ndim ||
         memcmp(p.shape, self->layout.shape, (size_t)p.ndim * sizeof *p.shape) != 0)
         return lm_fail(S, LUMA_ERR_SHAPE, 0, "a %s result cannot be written into %s in place",
-                       lm_shape_text(&a, p.ndim, p.shape),
-                       lm_shape_text(&b, self->layout.ndim, self->layout.shape));
+                       lm_shape_text(&a, p.ndim, p.shape), lm_layout_text(&b, &self->layout));
     LM_TRY(lm_result_open(S, &r, self, p.device, self->dtype, p.ndim, p.shape, ins, nin,
                           LM_RESULT_ALIGNED));
     return lm_result_close(S, &r, run(S, &p, &r.work, ins, params));

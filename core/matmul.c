@@ -29,9 +29,8 @@ static luma_status mismatch(luma_state *S, const luma_tensor *a, const luma_tens
                             const char *what, int64_t x, int64_t y) {
     lm_text ta, tb;
     return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s by %s: %s sizes %lld and %lld differ",
-                   lm_shape_text(&ta, a->layout.ndim, a->layout.shape),
-                   lm_shape_text(&tb, b->layout.ndim, b->layout.shape), what, (long long)x,
-                   (long long)y);
+                   lm_layout_text(&ta, &a->layout), lm_layout_text(&tb, &b->layout), what,
+                   (long long)x, (long long)y);
 }
 
 static luma_status broadcast_batch(luma_state *S, const luma_tensor *a, const luma_tensor *b,
@@ -41,8 +40,7 @@ static luma_status broadcast_batch(luma_state *S, const luma_tensor *a, const lu
     int n;
     if (lm_shape_broadcast(S, na, p->a.shape, nb, p->b.shape, &n, p->shape) != LUMA_OK)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s by %s: the batch dims do not broadcast",
-                       lm_shape_text(&ta, a->layout.ndim, a->layout.shape),
-                       lm_shape_text(&tb, b->layout.ndim, b->layout.shape));
+                       lm_layout_text(&ta, &a->layout), lm_layout_text(&tb, &b->layout));
     p->ndim = n + 2;
     int64_t shape[LUMA_MAX_DIMS];
     memcpy(shape, p->shape, (size_t)n * sizeof *shape);
@@ -108,8 +106,7 @@ static luma_status expect_dims(luma_state *S, const luma_tensor *x, int argument
     lm_text text;
     if (!x->storage || x->layout.ndim == ndim) return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s: a %s (%d dim%s) expected",
-                   lm_shape_text(&text, x->layout.ndim, x->layout.shape), what, ndim,
-                   ndim == 1 ? "" : "s");
+                   lm_layout_text(&text, &x->layout), what, ndim, ndim == 1 ? "" : "s");
 }
 
 luma_status luma_mm(luma_state *S, luma_tensor *out, const luma_tensor *a, const luma_tensor *b) {

@@ -37,8 +37,7 @@ static luma_status check_shape(luma_state *S, int argument, const luma_tensor *x
                memcmp(x->layout.shape, shape, (size_t)ndim * sizeof *shape) == 0))
         return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s, where %s is expected",
-                   lm_shape_text(&got, x->layout.ndim, x->layout.shape),
-                   lm_shape_text(&want, ndim, shape));
+                   lm_layout_text(&got, &x->layout), lm_shape_text(&want, ndim, shape));
 }
 
 /* weight and bias are arguments `first` and first + 1 of this shape. */
@@ -57,7 +56,7 @@ static luma_status find_channels(luma_state *S, const luma_tensor *x, int64_t sh
     LM_TRY(lm_tensor_check(S, 1, x, false));
     if (x->layout.ndim < 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: at least 2 dims (batch, channels) expected",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+                       lm_layout_text(&text, &x->layout));
     shape[0] = x->layout.shape[0];
     shape[1] = x->layout.shape[1];
     shape[2] = 1;
@@ -181,8 +180,7 @@ static luma_status find_lines(luma_state *S, plan *p, const luma_tensor *x, int 
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%d dims: at most %d", n, LUMA_MAX_DIMS);
     if (from < 0 || memcmp(x->layout.shape + from, shape, (size_t)n * sizeof *shape) != 0)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s are not the last dims of x, which is %s",
-                       lm_shape_text(&want, n, shape),
-                       lm_shape_text(&got, x->layout.ndim, x->layout.shape));
+                       lm_shape_text(&want, n, shape), lm_layout_text(&got, &x->layout));
     p->along = 1;
     p->ndim = from + 1;
     memcpy(p->shape, x->layout.shape, sizeof p->shape);
@@ -353,9 +351,9 @@ static void find_affine(lm_scope *s, const plan *p, const luma_tensor *mean, con
 static luma_status check_count(luma_state *S, const luma_tensor *x, int64_t n, int64_t results) {
     lm_text text;
     if (n > 1 || results == 0) return LUMA_OK;
-    return lm_fail(
-        S, LUMA_ERR_SHAPE, 1, "%s has %lld value%s for each statistic: 2 or more expected",
-        lm_shape_text(&text, x->layout.ndim, x->layout.shape), (long long)n, n == 1 ? "" : "s");
+    return lm_fail(S, LUMA_ERR_SHAPE, 1,
+                   "%s has %lld value%s for each statistic: 2 or more expected",
+                   lm_layout_text(&text, &x->layout), (long long)n, n == 1 ? "" : "s");
 }
 
 /* Every channel by statistics of its own. */

@@ -33,8 +33,7 @@ static luma_status line_of(luma_state *S, line *l, const luma_tensor *x, int arg
 static luma_status no_elements(luma_state *S, const line *l) {
     lm_text text;
     return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements along dim %lld",
-                   lm_shape_text(&text, l->x.layout.ndim, l->x.layout.shape),
-                   (long long)lm_pos(S, l->dim));
+                   lm_layout_text(&text, &l->x.layout), (long long)lm_pos(S, l->dim));
 }
 
 /* dst, a result, from a tensor with size 1 along the dim. */
@@ -154,7 +153,7 @@ static luma_status median_of_all(luma_state *S, luma_tensor *out, const luma_ten
     if (luma_numel(x) == 0) {
         lm_text text;
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+                       lm_layout_text(&text, &x->layout));
     }
     luma_tensor pair[2] = {LUMA_NEW, LUMA_NEW};
     int64_t all = -1;

@@ -28,7 +28,7 @@ static luma_status open_plan(luma_state *S, plan *p, const luma_tensor *x, int d
     if (dims < 1 || dims > 3 || (batch != 1 && batch != 2))
         return lm_fail(S, LUMA_ERR_SHAPE, 1,
                        "%s: %d or %d dims expected, channels and %d more, perhaps a batch",
-                       lm_shape_text(&text, l->ndim, l->shape), dims + 1, dims + 2, dims);
+                       lm_layout_text(&text, l), dims + 1, dims + 2, dims);
     p->dims = dims;
     memcpy(p->shape, l->shape, sizeof p->shape);
     for (int k = 0; k < 3; k++)
@@ -37,8 +37,7 @@ static luma_status open_plan(luma_state *S, plan *p, const luma_tensor *x, int d
         int64_t in = l->shape[batch + k];
         if (in == 0)
             return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements along dim %lld",
-                           lm_shape_text(&text, l->ndim, l->shape),
-                           (long long)lm_pos(S, batch + k));
+                           lm_layout_text(&text, l), (long long)lm_pos(S, batch + k));
         p->window[3 - dims + k].in = in;
     }
     return LUMA_OK;
@@ -116,8 +115,7 @@ static luma_status read_windows(luma_state *S, plan *p, const luma_tensor *x,
             return lm_fail(S, LUMA_ERR_SHAPE, KERNEL,
                            "a kernel of %lld, dilated by %lld, does not fit into dim %lld of %s",
                            (long long)w->kernel, (long long)w->dilation,
-                           (long long)lm_pos(S, batch + k),
-                           lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+                           (long long)lm_pos(S, batch + k), lm_layout_text(&text, &x->layout));
         LM_TRY(check_windows(S, w, batch + k));
         p->shape[batch + k] = w->out;
         p->whole = p->whole && w->out == 1 && w->padding == 0 && w->kernel == w->in &&

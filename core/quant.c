@@ -33,8 +33,8 @@ static luma_status check_blocks(luma_state *S, int argument, const luma_tensor *
     *n = last_size(x) / formats[format].bytes;
     if (last_size(x) == *n * formats[format].bytes) return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s: %lld bytes a row are no %s blocks of %lld",
-                   lm_shape_text(&text, x->layout.ndim, x->layout.shape), (long long)last_size(x),
-                   formats[format].name, (long long)formats[format].bytes);
+                   lm_layout_text(&text, &x->layout), (long long)last_size(x), formats[format].name,
+                   (long long)formats[format].bytes);
 }
 
 /* Floats in rows that blocks of 32 fill. */
@@ -49,7 +49,7 @@ static luma_status check_rows(luma_state *S, int argument, const luma_tensor *x)
     if (last_size(x) % LM_QUANT_BLOCK == 0) return LUMA_OK;
     return lm_fail(S, LUMA_ERR_SHAPE, argument,
                    "%s: rows of %lld are no blocks of 32; a multiple of 32 expected",
-                   lm_shape_text(&text, x->layout.ndim, x->layout.shape), (long long)last_size(x));
+                   lm_layout_text(&text, &x->layout), (long long)last_size(x));
 }
 
 /* x without gaps, from an even byte on: a block begins with two bytes that belong together. */
@@ -121,11 +121,11 @@ static luma_status check_product(luma_state *S, const luma_tensor *x, const luma
     LM_TRY(check_blocks(S, 2, blocks, format, &n));
     if (blocks->layout.ndim != 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s: a matrix (2 dims) expected",
-                       lm_shape_text(&b, blocks->layout.ndim, blocks->layout.shape));
+                       lm_layout_text(&b, &blocks->layout));
     if (n * LM_QUANT_BLOCK == last_size(x)) return LUMA_OK;
     const int64_t weight[] = {blocks->layout.shape[0], n * LM_QUANT_BLOCK};
     return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s by %s %s: row sizes %lld and %lld differ",
-                   lm_shape_text(&a, x->layout.ndim, x->layout.shape), formats[format].name,
+                   lm_layout_text(&a, &x->layout), formats[format].name,
                    lm_shape_text(&b, 2, weight), (long long)last_size(x), (long long)weight[1]);
 }
 

@@ -43,7 +43,7 @@ static luma_status check_some(luma_state *S, const luma_tensor *x, const target 
     if (t->reduced > 0 || t->kept == 0) return LUMA_OK;
     const luma_layout *l = &x->layout;
     lm_text text;
-    lm_shape_text(&text, l->ndim, l->shape);
+    lm_layout_text(&text, l);
     for (int d = 0; d < l->ndim; d++) {
         if ((t->mask >> d & 1) && l->shape[d] == 0 && l->ndim > 1)
             return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements along dim %lld", text.text,
@@ -231,7 +231,7 @@ luma_status luma_trace(luma_state *S, luma_tensor *out, const luma_tensor *x) {
     LM_TRY(check_tensor(S, x));
     if (x->layout.ndim != 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: a matrix (2 dims) expected",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+                       lm_layout_text(&text, &x->layout));
     LM_TRY(luma_diagonal(S, &diagonal, x, 0, 0, 1));
     luma_status status = luma_sum(S, out, &diagonal, 0, NULL, false);
     luma_release(S, &diagonal);

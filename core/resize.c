@@ -62,10 +62,9 @@ luma_status luma_pixel_shuffle(luma_state *S, luma_tensor *out, const luma_tenso
     int64_t h, w;
     LM_TRY(open_pixels(S, &p, x, r));
     if (r > INT32_MAX || p.c % (r * r) != 0)
-        return lm_fail(S, LUMA_ERR_SHAPE, 2,
-                       "%s has %lld channels: a multiple of %lld times %lld expected",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape), (long long)p.c,
-                       (long long)r, (long long)r);
+        return lm_fail(
+            S, LUMA_ERR_SHAPE, 2, "%s has %lld channels: a multiple of %lld times %lld expected",
+            lm_layout_text(&text, &x->layout), (long long)p.c, (long long)r, (long long)r);
     if (!lm_mul_fits(p.h, r, &h) || !lm_mul_fits(p.w, r, &w))
         return lm_fail(S, LUMA_ERR_MEMORY, 2, "the result is too large");
     LM_TRY(luma_reshape(S, &p.split, x, 6, (int64_t[]){p.batch, p.c / (r * r), r, r, p.h, p.w}));
@@ -79,7 +78,7 @@ luma_status luma_pixel_unshuffle(luma_state *S, luma_tensor *out, const luma_ten
     LM_TRY(open_pixels(S, &p, x, r));
     if (p.h % r != 0 || p.w % r != 0)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s: height and width are no multiples of %lld",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape), (long long)r);
+                       lm_layout_text(&text, &x->layout), (long long)r);
     /* r is at most a size, but where that is 0 */
     if (!lm_mul_fits(p.c, r, &c) || !lm_mul_fits(c, r, &c))
         return lm_fail(S, LUMA_ERR_MEMORY, 2, "the result is too large");
@@ -267,13 +266,12 @@ static luma_status read_axes(luma_state *S, axis *axes, const luma_tensor *x, in
     if (dims < 1 || dims > 3)
         return lm_fail(S, LUMA_ERR_SHAPE, 1,
                        "%s: 3 to 5 dims expected, batch, channels and 1 to 3 more",
-                       lm_shape_text(&text, x->layout.ndim, x->layout.shape));
+                       lm_layout_text(&text, &x->layout));
     for (int d = 0; d < dims; d++) {
         axes[d] = (axis){.in = x->layout.shape[FIRST + d], .align = align};
         if (axes[d].in == 0)
             return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s has no elements along dim %lld",
-                           lm_shape_text(&text, x->layout.ndim, x->layout.shape),
-                           (long long)lm_pos(S, FIRST + d));
+                           lm_layout_text(&text, &x->layout), (long long)lm_pos(S, FIRST + d));
     }
     if (n > 0 && scale != 0)
         return lm_fail(S, LUMA_ERR_ARGUMENT, SCALE, "size or scale_factor expected, both given");

@@ -47,7 +47,7 @@ static luma_status lay_out_table(lm_scope *s, int argument, const luma_tensor *t
     if (!fits)
         return lm_fail(
             S, LUMA_ERR_SHAPE, argument, "%s, where %s, or what broadcasts to it, is expected",
-            lm_shape_text(&got, table->layout.ndim, table->layout.shape),
+            lm_layout_text(&got, &table->layout),
             lm_shape_text(&want, 2, (int64_t[]){shape[heads ? n - 3 : n - 2], shape[n - 1]}));
     luma_tensor *cast = lm_temp(s), *whole = lm_temp(s);
     LM_TRY(lm_cast(S, cast, table, dtype));
@@ -70,8 +70,7 @@ luma_status luma_rope(luma_state *S, luma_tensor *out, const luma_tensor *x, con
     if (!lm_layout_same_shape(&cos->layout, &sin->layout)) {
         lm_text a, b;
         return lm_fail(S, LUMA_ERR_SHAPE, 3, "%s, where the cosines are %s",
-                       lm_shape_text(&a, sin->layout.ndim, sin->layout.shape),
-                       lm_shape_text(&b, cos->layout.ndim, cos->layout.shape));
+                       lm_layout_text(&a, &sin->layout), lm_layout_text(&b, &cos->layout));
     }
     luma_dtype dtype = lm_dtype_accumulator(x->dtype);
     lm_scope_open(&s, S);

@@ -83,8 +83,7 @@ static luma_status check_beside(luma_state *S, int argument, const luma_tensor *
     if (fits) return LUMA_OK;
     lm_text text, other;
     return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s beside %s: sizes differ in more than dim %lld",
-                   lm_shape_text(&text, b->ndim, b->shape),
-                   lm_shape_text(&other, a->ndim, a->shape), (long long)lm_pos(S, dim));
+                   lm_layout_text(&text, b), lm_layout_text(&other, a), (long long)lm_pos(S, dim));
 }
 
 luma_status luma_diff(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t n, int64_t dim,

@@ -38,8 +38,7 @@ static luma_status rows_of(luma_state *S, lm_search *call, const luma_tensor *so
     lm_text text, other;
     return lm_fail(S, LUMA_ERR_SHAPE, values_at,
                    "%s in %s: one list to search, or the same sizes but in the last dim",
-                   lm_shape_text(&text, b->ndim, b->shape),
-                   lm_shape_text(&other, a->ndim, a->shape));
+                   lm_layout_text(&text, b), lm_layout_text(&other, a));
 }
 
 /* One dtype in which both are exact, or as two tensors meet. */

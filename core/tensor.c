@@ -137,8 +137,7 @@ static luma_status check_out(luma_state *S, const luma_tensor *out, lm_device *d
     if (out->layout.ndim != ndim ||
         (ndim > 0 && memcmp(out->layout.shape, shape, (size_t)ndim * sizeof *shape) != 0))
         return lm_fail(S, LUMA_ERR_SHAPE, 0, "out is %s, the result is %s",
-                       lm_shape_text(&got, out->layout.ndim, out->layout.shape),
-                       lm_shape_text(&want, ndim, shape));
+                       lm_layout_text(&got, &out->layout), lm_shape_text(&want, ndim, shape));
     return lm_tensor_check(S, 0, out, true);
 }
 

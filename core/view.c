@@ -5,10 +5,6 @@
 #include <limits.h>
 #include <string.h>
 
-static const char *text(lm_text *buffer, const luma_layout *x) {
-    return lm_shape_text(buffer, x->ndim, x->shape);
-}
-
 luma_status lm_view_finish(luma_state *S, luma_tensor *out, const luma_tensor *x,
                            const luma_layout *layout) {
     if (!out->storage) return lm_tensor_view(S, out, x, layout);
@@ -30,7 +26,7 @@ static long long quoted(const luma_state *S, int64_t position) {
 static luma_status dim_missing(luma_state *S, int argument, int64_t dim, const luma_layout *x) {
     lm_text t;
     return lm_fail(S, LUMA_ERR_INDEX, argument, "dim %lld is out of range: %s has %d dim%s",
-                   quoted(S, dim), text(&t, x), x->ndim, x->ndim == 1 ? "" : "s");
+                   quoted(S, dim), lm_layout_text(&t, x), x->ndim, x->ndim == 1 ? "" : "s");
 }
 
 /* As lm_dim, but a 0-d tensor has none. */
@@ -50,9 +46,10 @@ static luma_status too_many_dims(luma_state *S, int argument, int n) {
 static luma_status out_of_range(luma_state *S, int argument, int64_t position, const luma_layout *x,
                                 int d) {
     lm_text t;
-    return lm_fail(
-        S, LUMA_ERR_INDEX, argument, "position %lld is out of range: dim %lld of %s has size %lld",
-        quoted(S, position), (long long)lm_pos(S, d), text(&t, x), (long long)x->shape[d]);
+    return lm_fail(S, LUMA_ERR_INDEX, argument,
+                   "position %lld is out of range: dim %lld of %s has size %lld",
+                   quoted(S, position), (long long)lm_pos(S, d), lm_layout_text(&t, x),
+                   (long long)x->shape[d]);
 }
 
 /* ---- another shape ---------------------------------------------------------------------------*/
@@ -82,17 +79,17 @@ luma_status lm_view_infer(luma_state *S, int argument, const luma_layout *x, int
         known = have;
     } else if (fits && free >= 0 && known == 0 && have == 0) {
         return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s to %s: the size -1 could be any",
-                       text(&from, x), lm_shape_text(&to, n, wanted));
+                       lm_layout_text(&from, x), lm_shape_text(&to, n, wanted));
     }
     if (!fits || known != have) {
         lm_shape_text(&to, n, wanted);
         if (d >= 0) {
             return lm_fail(S, LUMA_ERR_SHAPE, argument,
                            "%s does not split dim %lld of %s: its size is %lld", to.text,
-                           (long long)lm_pos(S, d), text(&from, x), (long long)have);
+                           (long long)lm_pos(S, d), lm_layout_text(&from, x), (long long)have);
         }
         return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s to %s: the number of elements differs",
-                       text(&from, x), to.text);
+                       lm_layout_text(&from, x), to.text);
     }
     return LUMA_OK;
 }
@@ -107,7 +104,7 @@ luma_status luma_view(luma_state *S, luma_tensor *out, const luma_tensor *x, int
         lm_text from, to;
         return lm_fail(S, LUMA_ERR_SHAPE, 2,
                        "%s to %s: the strides do not allow it; reshape copies where it must",
-                       text(&from, &x->layout), lm_shape_text(&to, ndim, full));
+                       lm_layout_text(&from, &x->layout), lm_shape_text(&to, ndim, full));
     }
     return lm_view_finish(S, out, x, &layout);
 }
@@ -155,8 +152,8 @@ luma_status luma_expand(luma_state *S, luma_tensor *out, const luma_tensor *x, i
     int added = ndim - x->layout.ndim;
     if (ndim > LUMA_MAX_DIMS) return too_many_dims(S, 2, ndim);
     if (added < 0) {
-        return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s to %s: fewer dims", text(&from, &x->layout),
-                       lm_shape_text(&to, ndim, shape));
+        return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s to %s: fewer dims",
+                       lm_layout_text(&from, &x->layout), lm_shape_text(&to, ndim, shape));
     }
     for (int d = 0; d < ndim; d++) {
         int64_t have = d < added ? 1 : x->layout.shape[d - added];
@@ -168,7 +165,7 @@ luma_status luma_expand(luma_state *S, luma_tensor *out, const luma_tensor *x, i
         if (full[d] != have && have != 1) {
             return lm_fail(S, LUMA_ERR_SHAPE, 2,
                            "%s does not expand to %s: sizes %lld and %lld differ",
-                           text(&from, &x->layout), lm_shape_text(&to, ndim, shape),
+                           lm_layout_text(&from, &x->layout), lm_shape_text(&to, ndim, shape),
                            (long long)have, (long long)full[d]);
         }
     }
@@ -239,7 +236,7 @@ luma_status luma_t(luma_state *S, luma_tensor *out, const luma_tensor *x) {
     if (x->layout.ndim > 2) {
         lm_text t;
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: a matrix, a vector or a 0-d tensor expected",
-                       text(&t, &x->layout));
+                       lm_layout_text(&t, &x->layout));
     }
     luma_layout layout = x->layout.ndim == 2 ? lm_layout_transpose(&x->layout, 0, 1) : x->layout;
     return lm_view_finish(S, out, x, &layout);
@@ -252,7 +249,7 @@ luma_status luma_permute(luma_state *S, luma_tensor *out, const luma_tensor *x, 
     int order[LUMA_MAX_DIMS];
     if (n != x->layout.ndim) {
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%d dims to order %s, which has %d", n,
-                       text(&t, &x->layout), x->layout.ndim);
+                       lm_layout_text(&t, &x->layout), x->layout.ndim);
     }
     LM_TRY(lm_dims_mask(S, 2, n, dims, n, &mask));
     for (int k = 0; k < n; k++)
@@ -325,7 +322,7 @@ luma_status luma_narrow(luma_state *S, luma_tensor *out, const luma_tensor *x, i
                        "length %lld from position %lld is out of range: dim %lld of %s has size "
                        "%lld",
                        (long long)length, quoted(S, start), (long long)lm_pos(S, d),
-                       text(&t, &x->layout), (long long)size);
+                       lm_layout_text(&t, &x->layout), (long long)size);
     }
     luma_layout layout = lm_layout_slice(&x->layout, d, from, length, 1);
     return lm_view_finish(S, out, x, &layout);
@@ -351,7 +348,7 @@ luma_status luma_slice(luma_state *S, luma_tensor *out, const luma_tensor *x, in
                        "%lld positions from %lld by %lld are out of range: dim %lld of %s has size "
                        "%lld",
                        (long long)length, quoted(S, first), (long long)step,
-                       (long long)lm_pos(S, d), text(&t, &x->layout), (long long)size);
+                       (long long)lm_pos(S, d), lm_layout_text(&t, &x->layout), (long long)size);
     }
     luma_layout layout = lm_layout_slice(&x->layout, d, from, length, step);
     return lm_view_finish(S, out, x, &layout);
@@ -382,8 +379,8 @@ luma_status lm_view_range(luma_state *S, int argument, const luma_layout *x, int
             lm_text t;
             return lm_fail(S, LUMA_ERR_INDEX, argument,
                            "position %lld is out of range: dim %lld of %s has size %lld",
-                           (long long)S->index_base - 1, (long long)lm_pos(S, d), text(&t, x),
-                           (long long)size);
+                           (long long)S->index_base - 1, (long long)lm_pos(S, d),
+                           lm_layout_text(&t, x), (long long)size);
         }
         return out_of_range(S, argument, last ? *last : b, x, d);
     }
@@ -416,7 +413,8 @@ luma_status luma_diagonal(luma_state *S, luma_tensor *out, const luma_tensor *x,
     int d1 = 0, d2 = 0;
     lm_text t;
     if (x->layout.ndim < 2) {
-        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: at least 2 dims expected", text(&t, &x->layout));
+        return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: at least 2 dims expected",
+                       lm_layout_text(&t, &x->layout));
     }
     LM_TRY(real_dim(S, 3, dim1, x, &d1));
     LM_TRY(real_dim(S, 4, dim2, x, &d2));
@@ -455,7 +453,7 @@ luma_status luma_unfold(luma_state *S, luma_tensor *out, const luma_tensor *x, i
     if (size < 0 || size > n) {
         lm_text t;
         return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "windows of %lld: dim %lld of %s has size %lld",
-                       (long long)size, (long long)lm_pos(S, d), text(&t, &x->layout),
+                       (long long)size, (long long)lm_pos(S, d), lm_layout_text(&t, &x->layout),
                        (long long)n);
     }
     if (step <= 0) {
@@ -542,7 +540,7 @@ luma_status luma_split(luma_state *S, luma_list *out, const luma_tensor *x, int 
     if (total != have) {
         return lm_fail(S, LUMA_ERR_SHAPE, 2,
                        "the sizes sum to %lld, but dim %lld of %s has size %lld", (long long)total,
-                       (long long)lm_pos(S, d), text(&t, &x->layout), (long long)have);
+                       (long long)lm_pos(S, d), lm_layout_text(&t, &x->layout), (long long)have);
     }
     return pieces(S, out, x, d, n, sizes, 0);
 }
