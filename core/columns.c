@@ -81,6 +81,7 @@ typedef struct {
     const lm_conv *v;
     luma_tensor x, w;          /* surrounded; (groups, filters, k) */
     luma_tensor columns, sums; /* scratch for a box, LUMA_NEW until one needs it */
+    luma_dtype sum;            /* of sums: where a bias is to come, that of the accumulator */
     int64_t groups, channels, filters, taps;
     int64_t kernel[3], out[4]; /* out: batch and positions */
 } work;
@@ -93,8 +94,16 @@ static luma_status scratch(work *k, luma_tensor *own, luma_dtype dtype, int ndim
     return LUMA_OK;
 }
 
-/* Positions from `from` on: windows as columns, unless they can be read as they lie; the product;
-** its way into out, unless it could be written there. */
+static luma_status add_bias(work *k, luma_tensor *y) {
+    luma_tensor b = k->v->bias;
+    if (!b.storage) return LUMA_OK;
+    for (int d = 0; d < 3; d++)
+        b.layout = lm_layout_insert(&b.layout, d + 1, 1, 0);
+    return lm_map_inplace(k->S, LM_OP_add, y, 2, (const luma_tensor *[]){y, &b}, NULL);
+}
+
+/* Positions from `from` on: windows as columns, unless they can be read as they lie; the product and
+** the bias; its way into out, which rounds, unless it could be written there. */
 static luma_status multiply_box(work *k, const int64_t *from, const int64_t *count) {
     const lm_conv *v = k->v;
     const int64_t length = count[1] * count[2] * count[3];
@@ -117,14 +126,16 @@ static luma_status multiply_box(work *k, const int64_t *from, const int64_t *cou
         y.layout = lm_layout_slice(&y.layout, d == 0 ? 0 : d + 1, from[d], count[d], 1);
     c = y;
     c.layout = lm_layout_view(&y.layout, 4, sums, &ok);
-    if (!ok) {
-        LM_TRY(scratch(k, &k->sums, y.dtype, 4, sums));
+    const bool direct = ok && k->sum == y.dtype;
+    if (!direct) {
+        LM_TRY(scratch(k, &k->sums, k->sum, 4, sums));
         c = k->sums;
     }
     a.layout = lm_layout_insert(&a.layout, 0, count[0], 0);
     LM_TRY(LM_SLOT(k->S, k->d, matmul, "a convolution", c.dtype, &c, &a, &b));
-    if (ok) return LUMA_OK;
+    if (direct) return add_bias(k, &y);
     c.layout = lm_layout_contiguous(5, y.layout.shape);
+    LM_TRY(add_bias(k, &c));
     return lm_copy(k->S, &y, &c);
 }
 
@@ -157,14 +168,6 @@ static luma_status multiply_boxes(work *k) {
     return LUMA_OK;
 }
 
-static luma_status add_bias(work *k) {
-    luma_tensor y = k->v->out, b = k->v->bias;
-    if (!b.storage) return LUMA_OK;
-    for (int d = 0; d < 3; d++)
-        b.layout = lm_layout_insert(&b.layout, d + 1, 1, 0);
-    return lm_map_inplace(k->S, LM_OP_add, &y, 2, (const luma_tensor *[]){&y, &b}, NULL);
-}
-
 /* w as matrices of the groups: a view, or a copy. */
 static luma_status weights(work *k, const luma_tensor *w) {
     const int64_t shape[] = {k->groups, k->filters, k->channels * k->taps};
@@ -194,10 +197,11 @@ luma_status lm_conv_multiply(luma_state *S, lm_device *d, const lm_conv *v) {
     if (luma_numel(&v->out) == 0) return LUMA_OK;
     LM_TRY(span(S, v, k.kernel, k.out + 1, first, count));
     k.x = k.w = k.columns = k.sums = LUMA_NEW;
+    k.sum = v->out.dtype;
+    if (v->bias.storage && lm_dtype_is_float(k.sum)) k.sum = lm_dtype_accumulator(k.sum);
     luma_status status = surround(S, &k.x, &v->x, first, count);
     if (status == LUMA_OK) status = weights(&k, &v->w);
     if (status == LUMA_OK) status = multiply_boxes(&k);
-    if (status == LUMA_OK) status = add_bias(&k);
     luma_release(S, &k.sums);
     luma_release(S, &k.columns);
     luma_release(S, &k.w);

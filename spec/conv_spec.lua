@@ -274,6 +274,20 @@ describe("convolution", function()
     check.tensor({{1, 3, 5, 3}}, "int32", luma.conv_transpose1d(x, w))
   end)
 
+  it("sum and bias are rounded once", function()
+    for dtype, between in pairs {float16 = 2049, bfloat16 = 257, float8_e4m3 = 17} do
+      for _, filters in ipairs {1, 4, 40} do
+        local x = luma.tensor({{between - 1, 1, 0, 0}}, dtype)
+        local w, bias = luma.ones(filters, 1, 2, {dtype = dtype}), luma.ones(filters, {dtype = dtype})
+        local y = luma.conv1d(x, w, bias)
+        assert.equal(between + 1, y[1][1], dtype)
+        assert.is_true(y:equal(y[1]:expand(filters, 3)), dtype)
+        local turned = luma.conv_transpose1d(x, w:transpose(1, 2), bias)
+        assert.equal(between + 1, turned[filters][2], dtype)
+      end
+    end
+  end)
+
   it("no channels, no filters, an empty batch", function()
     local y = luma.conv2d(luma.zeros(2, 0, 4, 4), luma.zeros(3, 0, 2, 2), luma.tensor{1, 2, 3})
     assert.equal("2 3 3 3", table.concat(y.shape, " "))

@@ -17,7 +17,7 @@ typedef struct {
     luma_state *S;
     lm_cuda *c;
     luma_tensor a, b, out;
-    lm_storage *scratch[6];
+    lm_storage *scratch[10];
     int nscratch;
 } work;
 
@@ -243,29 +243,48 @@ static luma_status prepare(work *w, lm_product *p) {
     return LUMA_OK;
 }
 
-static luma_status multiply(work *w) {
+static luma_status blas_product(work *w, bool *done) {
     lm_product p;
-    const luma_tensor out = w->out;
-    bool ready, done = false;
+    bool ready;
+    *done = false;
     LM_TRY(lm_blas_open(w->S, w->c, w->a.dtype, &ready));
-    if (ready) {
-        LM_TRY(prepare(w, &p));
-        fold(&p, true);
-        LM_TRY(lm_blas_multiply(w->S, w->c, &p, &done));
-        if (done) w->c->products[LM_PRODUCT_BLAS]++;
-    }
+    if (!ready) return LUMA_OK;
+    LM_TRY(prepare(w, &p));
+    fold(&p, true);
+    LM_TRY(lm_blas_multiply(w->S, w->c, &p, done));
+    if (*done) w->c->products[LM_PRODUCT_BLAS]++;
+    return LUMA_OK;
+}
+
+/* All three in the dtype in which the operands meet. */
+static luma_status meet_and_multiply(work *w) {
+    const luma_dtype dtype = meeting_dtype(&w->out, &w->a, &w->b);
+    lm_product p;
+    bool done;
+    if (w->a.dtype != dtype) LM_TRY(bring(w, &w->a, dtype));
+    if (w->b.dtype != dtype) LM_TRY(bring(w, &w->b, dtype));
+    if (w->out.dtype != dtype) LM_TRY(make_scratch(w, &w->out, dtype));
+    const luma_tensor out = w->out;
+    LM_TRY(blas_product(w, &done));
     if (done) return LUMA_OK;
     w->out = out;
     make_product(&p, w);
     return own_product(w, &p);
 }
 
+/* Operands of 2 bytes whose sums are wanted in float32: cuBLAS takes them as they are. */
+static bool is_mixed(const work *w) {
+    return w->out.dtype == LUMA_FLOAT32 && w->a.dtype == w->b.dtype &&
+           lm_dtype_is_float(w->a.dtype) && lm_dtype_size(w->a.dtype) == 2;
+}
+
 static luma_status run(work *w, const luma_tensor *out) {
-    const luma_dtype dtype = meeting_dtype(&w->out, &w->a, &w->b);
-    if (w->a.dtype != dtype) LM_TRY(bring(w, &w->a, dtype));
-    if (w->b.dtype != dtype) LM_TRY(bring(w, &w->b, dtype));
-    if (w->out.dtype != dtype) LM_TRY(make_scratch(w, &w->out, dtype));
-    LM_TRY(multiply(w));
+    bool done = false;
+    if (is_mixed(w)) LM_TRY(blas_product(w, &done));
+    if (!done) {
+        w->out = *out;
+        LM_TRY(meet_and_multiply(w));
+    }
     if (w->out.storage == out->storage) return LUMA_OK;
     luma_tensor c = *out;
     w->c->products[LM_PRODUCT_COPY]++;
