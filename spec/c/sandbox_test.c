@@ -21,7 +21,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OVER 10
 #else
-#define OVER 1
+#define OVER 3
 #endif
 
 /* That sanitizer has no room for stacks as deep as hostile scripts make them. */
@@ -123,6 +123,8 @@ static void test_limits_alone(void) {
     luma_lua_limits limits = {32 * MB, 0, 0.1, NULL, NULL};
     luma_lua_limit(L, &limits);
     CHECK(raises(L, "while true do pcall(function() while true do end end) end", "time limit"));
+    limits.seconds = OVER;
+    luma_lua_limit(L, &limits);
     CHECK(raises(L, "local s = 'x' while true do s = s .. s end", "not enough memory"));
     CHECK(raises(L, "x = luma.zeros(10000000)", "out of memory"));
     limits.memory = 128 * MB;
@@ -250,7 +252,8 @@ static int64_t peak_kb(void) {
     return usage.ru_maxrss;
 }
 
-/* header: "name: what must come". Within 0.3 s and LIMIT. */
+/* header: "name: what must come". Within LIMIT, and soon; a script that is to meet another limit than
+** that of time has more of it, for a busy machine. */
 static void run_hostile(const char *header, const char *text, size_t n) {
     char name[200];
     snprintf(name, sizeof name, "%s", header);
@@ -258,13 +261,15 @@ static void run_hostile(const char *header, const char *text, size_t n) {
     if (!CHECK(wanted != NULL)) return;
     *wanted = 0;
     wanted += 2;
-    lua_State *L = open_limited(LIMIT, 0, 0.3);
+    const bool timed = strstr(wanted, "time limit") || strcmp(wanted, "any") == 0;
+    const double seconds = timed ? 0.3 : OVER;
+    lua_State *L = open_limited(LIMIT, 0, seconds);
     double start = now();
     bool ok = luma_lua_load(L, text, n, "=script") == LUA_OK && luma_lua_call(L, 0, 0) == LUA_OK;
     const char *message = ok ? "" : lua_tostring(L, -1);
     double took = now() - start;
     checks++;
-    bool good = expected(wanted, ok, message) && took < 0.3 + OVER;
+    bool good = expected(wanted, ok, message) && took < seconds + OVER;
     if (getenv("SHOW") || !good)
         printf("%s %s: %.2f s, peak %lld MB, %.150s\n", good ? "good" : "BAD", name, took,
                (long long)peak_kb() / 1024, ok ? "ok" : message);
