@@ -360,17 +360,15 @@ static void check_live(call *c) {
     }
     if (!c->tensors) return;
     for (int i = 0; i < c->args[c->list].n; i++) {
-        if (c->loose)
-            lua_pushvalue(k->L, c->tensors + i);
-        else
-            lua_rawgeti(k->L, c->tensors, i + 1);
-        const luma_tensor *x = lm_box_test(k->L, -1);
+        if (!c->loose) lua_rawgeti(k->L, c->tensors, i + 1);
+        const int idx = c->loose ? c->tensors + i : -1;
+        const luma_tensor *x = lm_box_test(k->L, idx);
         if (!x)
-            lm_bad(k, c->tensors, "[%d]: tensor expected, got %s", i + 1, luaL_typename(k->L, -1));
+            lm_bad(k, c->tensors, "[%d]: tensor expected, got %s", i + 1, luaL_typename(k->L, idx));
         if (!x->storage && c->loose) lm_bad(k, c->tensors + i, "the tensor was released");
         if (!x->storage) lm_bad(k, c->tensors, "[%d]: the tensor was released", i + 1);
         c->joined[i] = *x;
-        lua_pop(k->L, 1);
+        if (!c->loose) lua_pop(k->L, 1);
     }
 }
 

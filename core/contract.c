@@ -461,8 +461,56 @@ static luma_status open_result(chain *c, lm_result *r, luma_tensor *out, int nou
     return lm_result_open(c->S, r, out, device, c->dtype, nout, shape, inputs, 1, 0);
 }
 
+/* ---- the commonest one ------------------------------------------------------------------------*/
+
+/* x itself, or *room: x with its last two dims exchanged. */
+static const luma_tensor *turned(const luma_tensor *x, bool turn, luma_tensor *room) {
+    if (!turn) return x;
+    *room = *x;
+    room->layout = lm_layout_transpose(&x->layout, x->layout.ndim - 2, x->layout.ndim - 1);
+    return room;
+}
+
+/* Two stacks of matrices whose dims already stand as the product wants them, but that matrices may be
+** transposed: what the rest of this file would come to. *done: it was such a product. */
+static luma_status quick(luma_state *S, luma_tensor *out, const lm_labelled *a,
+                         const lm_labelled *b, int nout, const int8_t *label, bool *done) {
+    const int row = nout - 2, column = nout - 1;
+    *done = false;
+    if (row < 0 || a->x->layout.ndim != nout || b->x->layout.ndim != nout) return LUMA_OK;
+    if (a->label[row] != label[row] && a->label[column] != label[row]) {
+        const lm_labelled *swap = a;
+        a = b;
+        b = swap;
+    }
+    const bool ta = a->label[row] != label[row], tb = b->label[column] != label[column];
+    const int inner_a = ta ? row : column, inner_b = tb ? column : row;
+    const int8_t summed = a->label[inner_a];
+    if (a->label[row + column - inner_a] != label[row] || b->label[inner_b] != summed ||
+        b->label[row + column - inner_b] != label[column])
+        return LUMA_OK;
+    for (int d = 0; d < row; d++)
+        if (a->label[d] != label[d] || b->label[d] != label[d]) return LUMA_OK;
+    for (int d = 0; d < nout; d++)
+        if (label[d] == summed) return LUMA_OK;
+    luma_tensor x, y;
+    const luma_tensor *left = turned(a->x, ta, &x), *right = turned(b->x, tb, &y);
+    const int64_t *sa = left->layout.shape, *sb = right->layout.shape;
+    for (int d = 0; d < row; d++)
+        if (sa[d] != sb[d]) return LUMA_OK;
+    if (sa[row] < 2 || sa[column] < 2 || sa[column] != sb[row] || sb[column] < 2) return LUMA_OK;
+    *done = true;
+    return luma_matmul(S, out, left, right);
+}
+
 luma_status lm_contract(luma_state *S, luma_tensor *out, int n, const lm_labelled *xs, int nout,
                         const int8_t *label) {
+    bool done = false;
+    if (n == 2) {
+        luma_status status = quick(S, out, &xs[0], &xs[1], nout, label, &done);
+        if (status != LUMA_OK) S->argument = 0;
+        if (done) return status;
+    }
     chain c = {.S = S, .n = n, .xs = xs, .dtype = xs[0].x->dtype};
     lm_result r;
     factor to;

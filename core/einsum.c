@@ -6,11 +6,12 @@
 
 /* Labels below are letters in the order of ASCII; above, dims of "..." from the last on. */
 #define LETTERS 52
+#define BIT(label) (UINT64_C(1) << (label))
 
 /* A term: the letters of one tensor, or of the result. */
 typedef struct {
-    int n, dots;        /* letters; how many stand before "...", -1: there is none */
-    const char *letter; /* in the equation, where spaces may stand between */
+    int n, dots;                       /* letters; how many stand before "...", -1: there is none */
+    const char *letter[LUMA_MAX_DIMS]; /* the first of them, in the equation */
 } term;
 
 typedef struct {
@@ -19,8 +20,9 @@ typedef struct {
     int n, wide; /* tensors; the most dims that a "..." stands for */
     const luma_tensor *xs;
     lm_labelled *labelled;
-    int count[LETTERS];      /* how often a letter stands in the terms of tensors */
-    int64_t size[LM_LABELS]; /* 0: not known yet; and which tensor says so */
+    uint64_t once, more;     /* bit l: letter l stands in the terms of tensors; more than once */
+    uint64_t known;          /* bit l: label l has a */
+    int64_t size[LM_LABELS]; /* and who says so */
     int said[LM_LABELS];
     int nout;
     int8_t out[LUMA_MAX_DIMS];
@@ -53,9 +55,11 @@ static void skip_spaces(reader *r) {
 
 /* Up to a ',', the arrow or the end. */
 static luma_status read_term(reader *r, term *t) {
-    *t = (term){.dots = -1, .letter = r->at};
+    t->n = 0;
+    t->dots = -1;
     for (skip_spaces(r); *r->at != ',' && *r->at != '-' && *r->at != '\0'; skip_spaces(r)) {
         if (is_letter(*r->at)) {
+            if (t->n < LUMA_MAX_DIMS) t->letter[t->n] = r->at;
             t->n++;
             r->at++;
         } else if (strncmp(r->at, "...", 3) == 0 && t->dots < 0) {
@@ -68,12 +72,6 @@ static luma_status read_term(reader *r, term *t) {
         }
     }
     return LUMA_OK;
-}
-
-static const char *next_letter(const char *at) {
-    while (!is_letter(*at))
-        at++;
-    return at;
 }
 
 /* ---- the terms of tensors --------------------------------------------------------------------*/
@@ -90,14 +88,16 @@ static luma_status check_rank(const reader *r, const term *t, int i) {
 /* One size for each label; 1 repeats, but not beside another size in one tensor. */
 static luma_status meet(reader *r, int i, int d, int label, const char *letter) {
     const luma_layout *x = &r->xs[i].layout;
-    int64_t size = x->shape[d], known = r->size[label];
+    int64_t size = x->shape[d];
     lm_text a, b;
-    bool same_tensor = r->said[label] == i;
-    if (known == 0 && r->said[label] < 0) {
+    if (!(r->known & BIT(label))) {
+        r->known |= BIT(label);
         r->size[label] = size;
         r->said[label] = i;
         return LUMA_OK;
     }
+    int64_t known = r->size[label];
+    bool same_tensor = r->said[label] == i;
     if (size == known || (size == 1 && !same_tensor)) return LUMA_OK;
     if (known == 1 && !same_tensor) {
         r->size[label] = size;
@@ -121,13 +121,14 @@ static luma_status check_diagonal(const reader *r, int i, const term *t) {
     for (int d = 0; d < x->ndim; d++) {
         for (int e = 0; e < d; e++) {
             if (label[e] != label[d] || x->shape[e] == x->shape[d]) continue;
-            const char *at = next_letter(t->letter);
-            while (label_of(*at) != label[d])
-                at = next_letter(at + 1);
+            int k = 0;
+            while (label_of(*t->letter[k]) != label[d])
+                k++;
             return lm_fail(r->S, LUMA_ERR_SHAPE, 2 + i,
                            "%s: dims %lld and %lld are both '%c' (%lld in '%.80s') and differ",
                            lm_layout_text(&text, x), (long long)lm_pos(r->S, e),
-                           (long long)lm_pos(r->S, d), *at, position(r, at), r->equation);
+                           (long long)lm_pos(r->S, d), *t->letter[k], position(r, t->letter[k]),
+                           r->equation);
         }
     }
     return LUMA_OK;
@@ -145,23 +146,20 @@ static luma_status read_tensor(reader *r, int i) {
     LM_TRY(lm_tensor_check(r->S, 2 + i, x, false));
     const int wide = x->layout.ndim - t.n;
     if (wide > r->wide) r->wide = wide;
-    const char *letter = t.letter;
     int8_t *label = r->labelled[i].label;
     r->labelled[i].x = x;
-    for (int d = 0; d < x->layout.ndim; d++) {
-        bool dots = t.dots >= 0 && d >= t.dots && d < t.dots + wide;
-        if (!dots) letter = next_letter(letter);
-        label[d] = (int8_t)(dots ? LETTERS + wide - 1 - (d - t.dots) : label_of(*letter));
-        if (!dots) r->count[label[d]]++;
-        if (!dots) letter++;
+    for (int d = 0, k = 0; d < x->layout.ndim; d++) {
+        if (t.dots >= 0 && d >= t.dots && d < t.dots + wide) {
+            label[d] = (int8_t)(LETTERS + wide - 1 - (d - t.dots));
+            continue;
+        }
+        label[d] = (int8_t)label_of(*t.letter[k++]);
+        r->more |= r->once & BIT(label[d]);
+        r->once |= BIT(label[d]);
     }
     LM_TRY(check_diagonal(r, i, &t));
-    letter = t.letter;
-    for (int d = 0; d < x->layout.ndim; d++) {
-        if (label[d] < LETTERS) letter = next_letter(letter);
-        LM_TRY(meet(r, i, d, label[d], label[d] < LETTERS ? letter : NULL));
-        if (label[d] < LETTERS) letter++;
-    }
+    for (int d = 0, k = 0; d < x->layout.ndim; d++)
+        LM_TRY(meet(r, i, d, label[d], label[d] < LETTERS ? t.letter[k++] : NULL));
     return LUMA_OK;
 }
 
@@ -185,10 +183,13 @@ static luma_status read_tensors(reader *r) {
 
 /* ---- the result ------------------------------------------------------------------------------*/
 
+static luma_status too_many(const reader *r) {
+    return lm_fail(r->S, LUMA_ERR_SHAPE, 1, "the result of '%.80s' has more than %d dims",
+                   r->equation, LUMA_MAX_DIMS);
+}
+
 static luma_status add_label(reader *r, int label) {
-    if (r->nout == LUMA_MAX_DIMS)
-        return lm_fail(r->S, LUMA_ERR_SHAPE, 1, "the result of '%.80s' has more than %d dims",
-                       r->equation, LUMA_MAX_DIMS);
+    if (r->nout == LUMA_MAX_DIMS) return too_many(r);
     r->out[r->nout++] = (int8_t)label;
     return LUMA_OK;
 }
@@ -203,7 +204,7 @@ static luma_status add_dots(reader *r) {
 static luma_status imply_result(reader *r) {
     LM_TRY(add_dots(r));
     for (int l = 0; l < LETTERS; l++)
-        if (r->count[l] == 1) LM_TRY(add_label(r, l));
+        if (r->once & ~r->more & BIT(l)) LM_TRY(add_label(r, l));
     return LUMA_OK;
 }
 
@@ -214,13 +215,13 @@ static luma_status read_result(reader *r) {
     r->at += 2;
     LM_TRY(read_term(r, &t));
     if (*r->at != '\0') return unexpected(r, r->at, "nothing more was");
-    const char *letter = t.letter;
     for (int i = 0; i <= t.n; i++) {
         if (i == t.dots) LM_TRY(add_dots(r));
         if (i == t.n) break;
-        letter = next_letter(letter);
+        if (i == LUMA_MAX_DIMS) return too_many(r);
+        const char *letter = t.letter[i];
         const int label = label_of(*letter);
-        if (r->count[label] == 0)
+        if (!(r->once & BIT(label)))
             return lm_fail(r->S, LUMA_ERR_ARGUMENT, 1,
                            "'%.80s': '%c' at %lld stands in no term of a tensor", r->equation,
                            *letter, position(r, letter));
@@ -231,7 +232,6 @@ static luma_status read_result(reader *r) {
                                *letter, position(r, letter));
         }
         LM_TRY(add_label(r, label));
-        letter++;
     }
     return LUMA_OK;
 }
@@ -241,14 +241,19 @@ luma_status luma_einsum(luma_state *S, luma_tensor *out, const char *equation, i
     if (!equation) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "an equation expected");
     if (n < 1) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "no tensors");
     lm_labelled few[4];
-    reader r = {.S = S, .equation = equation, .at = equation, .n = n, .xs = xs, .labelled = few};
+    reader r; /* its tables are large, and what is in them is known */
+    r.S = S;
+    r.equation = r.at = equation;
+    r.n = n;
+    r.wide = r.nout = 0;
+    r.xs = xs;
+    r.labelled = few;
+    r.once = r.more = r.known = 0;
     lm_storage *many = NULL;
     if (n > 4) {
         LM_TRY(lm_storage_new(S, lm_cpu(S), (size_t)n * sizeof *r.labelled, &many));
         r.labelled = (lm_labelled *)(void *)many->data;
     }
-    for (int l = 0; l < LM_LABELS; l++)
-        r.said[l] = -1;
     luma_status status = read_tensors(&r);
     if (status == LUMA_OK) status = read_result(&r);
     if (status == LUMA_OK) status = lm_contract(S, out, n, r.labelled, r.nout, r.out);

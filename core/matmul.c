@@ -8,7 +8,7 @@
 typedef struct {
     lm_device *device;
     luma_dtype dtype;
-    luma_layout a, b; /* of one rank, at least 2, batch dims expanded */
+    luma_tensor a, b; /* of one rank, at least 2, batch dims expanded; borrowed */
     int ndim;
     int64_t shape[LUMA_MAX_DIMS]; /* of the result with its matrix dims, even those of vectors */
     bool drop_row, drop_column;   /* a or b is a vector */
@@ -36,20 +36,25 @@ static luma_status mismatch(luma_state *S, const luma_tensor *a, const luma_tens
 static luma_status broadcast_batch(luma_state *S, const luma_tensor *a, const luma_tensor *b,
                                    plan *p) {
     lm_text ta, tb;
-    const int na = p->a.ndim - 2, nb = p->b.ndim - 2;
-    int n;
-    if (lm_shape_broadcast(S, na, p->a.shape, nb, p->b.shape, &n, p->shape) != LUMA_OK)
+    luma_layout *x = &p->a.layout, *y = &p->b.layout;
+    const int na = x->ndim - 2, nb = y->ndim - 2;
+    int n = 0;
+    p->ndim = 2;
+    p->shape[0] = x->shape[na];
+    p->shape[1] = y->shape[nb + 1];
+    if (na == 0 && nb == 0) return LUMA_OK;
+    if (lm_shape_broadcast(S, na, x->shape, nb, y->shape, &n, p->shape) != LUMA_OK)
         return lm_fail(S, LUMA_ERR_SHAPE, 2, "%s by %s: the batch dims do not broadcast",
                        lm_layout_text(&ta, &a->layout), lm_layout_text(&tb, &b->layout));
     p->ndim = n + 2;
     int64_t shape[LUMA_MAX_DIMS];
     memcpy(shape, p->shape, (size_t)n * sizeof *shape);
-    memcpy(shape + n, p->a.shape + na, 2 * sizeof *shape);
-    p->shape[n] = p->a.shape[na];
-    p->a = lm_layout_expand(&p->a, p->ndim, shape);
-    memcpy(shape + n, p->b.shape + nb, 2 * sizeof *shape);
-    p->shape[n + 1] = p->b.shape[nb + 1];
-    p->b = lm_layout_expand(&p->b, p->ndim, shape);
+    memcpy(shape + n, x->shape + na, 2 * sizeof *shape);
+    p->shape[n] = x->shape[na];
+    *x = lm_layout_expand(x, p->ndim, shape);
+    memcpy(shape + n, y->shape + nb, 2 * sizeof *shape);
+    p->shape[n + 1] = y->shape[nb + 1];
+    *y = lm_layout_expand(y, p->ndim, shape);
     return LUMA_OK;
 }
 
@@ -60,9 +65,12 @@ static luma_status make_plan(luma_state *S, const luma_tensor *a, const luma_ten
     p->dtype = lm_dtype_promote(a->dtype, b->dtype);
     p->drop_row = a->layout.ndim == 1;
     p->drop_column = b->layout.ndim == 1;
-    p->a = p->drop_row ? lm_layout_insert(&a->layout, 0, 1, 0) : a->layout;
-    p->b = p->drop_column ? lm_layout_insert(&b->layout, 1, 1, 0) : b->layout;
-    const int64_t ka = p->a.shape[p->a.ndim - 1], kb = p->b.shape[p->b.ndim - 2];
+    p->a = *a;
+    p->b = *b;
+    if (p->drop_row) p->a.layout = lm_layout_insert(&a->layout, 0, 1, 0);
+    if (p->drop_column) p->b.layout = lm_layout_insert(&b->layout, 1, 1, 0);
+    const luma_layout *x = &p->a.layout, *y = &p->b.layout;
+    const int64_t ka = x->shape[x->ndim - 1], kb = y->shape[y->ndim - 2];
     if (ka != kb) return mismatch(S, a, b, "inner", ka, kb);
     return broadcast_batch(S, a, b, p);
 }
@@ -76,6 +84,20 @@ static int visible_shape(const plan *p, int64_t *shape) {
     return n;
 }
 
+/* c: with all dims. */
+static luma_status multiply(luma_state *S, const plan *p, luma_tensor *c) {
+    if (!lm_meets_rounded(&p->a, p->dtype) && !lm_meets_rounded(&p->b, p->dtype))
+        return LM_SLOT(S, p->device, matmul, "matmul", p->dtype, c, &p->a, &p->b);
+    luma_tensor left = LUMA_NEW, right = LUMA_NEW;
+    luma_status status = lm_meet(S, &left, &p->a, p->dtype);
+    if (status == LUMA_OK) status = lm_meet(S, &right, &p->b, p->dtype);
+    if (status == LUMA_OK)
+        status = LM_SLOT(S, p->device, matmul, "matmul", p->dtype, c, &left, &right);
+    luma_release(S, &left);
+    luma_release(S, &right);
+    return status;
+}
+
 luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
                         const luma_tensor *b) {
     plan p;
@@ -85,18 +107,11 @@ luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
     const int ndim = visible_shape(&p, shape);
     LM_TRY(lm_result_open(S, &r, out, p.device, p.dtype, ndim, shape, (const luma_tensor *[]){a, b},
                           2, 0));
-    luma_tensor c = r.work, x = *a, y = *b, left = LUMA_NEW, right = LUMA_NEW;
+    if (!p.drop_row && !p.drop_column) return lm_result_close(S, &r, multiply(S, &p, &r.work));
+    luma_tensor c = r.work;
     if (p.drop_row) c.layout = lm_layout_insert(&c.layout, p.ndim - 2, 1, 0);
     if (p.drop_column) c.layout = lm_layout_insert(&c.layout, p.ndim - 1, 1, 0);
-    x.layout = p.a;
-    y.layout = p.b;
-    luma_status status = lm_meet(S, &left, &x, p.dtype);
-    if (status == LUMA_OK) status = lm_meet(S, &right, &y, p.dtype);
-    if (status == LUMA_OK)
-        status = LM_SLOT(S, p.device, matmul, "matmul", p.dtype, &c, &left, &right);
-    luma_release(S, &left);
-    luma_release(S, &right);
-    return lm_result_close(S, &r, status);
+    return lm_result_close(S, &r, multiply(S, &p, &c));
 }
 
 /* ---- stricter forms ------------------------------------------------------------------------- */

@@ -139,6 +139,32 @@ it("every kind of product", function()
   end
 end)
 
+it("two stacks of matrices, however their dims stand", function()
+  local sizes = {i = 3, j = 4, k = 5, b = 2, c = 3}
+  local function shape_of(labels)
+    local shape = {}
+    for letter in labels:gmatch "." do shape[#shape + 1] = sizes[letter] end
+    return shape
+  end
+  for _, batch in ipairs {"", "b", "bc"} do
+    for _, a in ipairs {batch .. "ij", batch .. "ji", "ij" .. batch, batch .. "i", batch .. "iji"} do
+      for _, b in ipairs {batch .. "jk", batch .. "kj", batch:reverse() .. "jk", batch .. "jj"} do
+        for _, out in ipairs {batch .. "ik", batch .. "ki", batch:reverse() .. "ik", batch .. "ij"} do
+          local known = a .. b
+          if not out:find("[^" .. known .. "]") then
+            holds(a .. "," .. b .. "->" .. out, {shape_of(a), shape_of(b)})
+            holds(b .. "," .. a .. "->" .. out, {shape_of(b), shape_of(a)}, "float16")
+          end
+        end
+      end
+    end
+  end
+  local x = luma.rand(4, 4)
+  local want = x:matmul(x:t())
+  luma.einsum("ij,kj->ik", x, x, {out = x})
+  assert.is_true(x:equal(want))
+end)
+
 it("sums of integers wrap in their dtype before they meet floats or wider ones", function()
   local x = luma.full({300}, 100, {dtype = "uint8"})
   check.tensor(48, "uint8", luma.einsum("i->", x))
