@@ -2,24 +2,16 @@
 ** of operations. Layer: core. */
 #include <math.h>
 
+#include "compose.h"
 #include "op.h"
-#include "tensor.h"
 
 #define POLL 8192 /* steps of a host loop between two looks at the interrupt flag */
 
-/* Temporaries of one call. */
-enum { MAX_TEMPORARIES = 6 };
-typedef struct {
-    luma_tensor t[MAX_TEMPORARIES];
-} temporaries;
-
 /* Ends a call that drew from d, whose generator stood at `offset`: a failure takes the draws back. */
-static luma_status finish(luma_state *S, temporaries *a, lm_device *d, uint64_t offset,
-                          luma_status status) {
+static luma_status finish(lm_scope *s, lm_device *d, uint64_t offset, luma_status status) {
     if (status != LUMA_OK) d->offset = offset;
-    for (int i = 0; i < MAX_TEMPORARIES; i++)
-        luma_release(S, &a->t[i]);
-    return status;
+    s->status = status;
+    return lm_scope_close(s);
 }
 
 /* ---- permutations ---- */
@@ -36,8 +28,8 @@ static luma_status shuffle(luma_state *S, int64_t n, int64_t *p) {
 }
 
 /* Drawn and shuffled on the host, so that a device has only to be written, not waited for. */
-static luma_status permute(luma_state *S, luma_tensor *x, temporaries *a) {
-    luma_tensor *host = &a->t[0];
+static luma_status permute(luma_state *S, luma_tensor *x, lm_scope *s) {
+    luma_tensor *host = lm_temp(s);
     int64_t n = x->layout.shape[0];
     LM_TRY(lm_tensor_new(S, host, lm_cpu(S), LUMA_INT64, 1, &n));
     LM_TRY(lm_rng_up_to(S, host, lm_device_of(x)));
@@ -47,7 +39,6 @@ static luma_status permute(luma_state *S, luma_tensor *x, temporaries *a) {
 
 luma_status luma_randperm(luma_state *S, luma_tensor *x) {
     const lm_dtype_info *info = &lm_dtypes[x->dtype];
-    temporaries a = {0};
     if (info->kind != LM_KIND_INT)
         return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: an integer dtype expected", info->name);
     if (x->layout.ndim != 1)
@@ -58,7 +49,9 @@ luma_status luma_randperm(luma_state *S, luma_tensor *x) {
                        info->name);
     lm_device *d = lm_device_of(x);
     uint64_t offset = d->offset;
-    return finish(S, &a, d, offset, permute(S, x, &a));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    return finish(&s, d, offset, permute(S, x, &s));
 }
 
 /* ---- chances ---- */
@@ -76,10 +69,10 @@ static luma_status extremes(luma_state *S, const luma_tensor *x, luma_tensor *t,
     return LUMA_OK;
 }
 
-static luma_status chances(luma_state *S, luma_tensor *out, const luma_tensor *p, temporaries *a) {
-    luma_tensor *drawn = &a->t[0], *mask = &a->t[1];
+static luma_status chances(luma_state *S, luma_tensor *out, const luma_tensor *p, lm_scope *s) {
+    luma_tensor *drawn = lm_temp(s), *mask = lm_temp(s);
     double least = 0, greatest = 0;
-    if (luma_numel(p) > 0) LM_TRY(extremes(S, p, &a->t[2], &least, &greatest));
+    if (luma_numel(p) > 0) LM_TRY(extremes(S, p, lm_temp(s), &least, &greatest));
     /* NaN is both */
     if (!(least >= 0 && greatest <= 1))
         return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "chances lie between 0 and 1, got %g",
@@ -91,13 +84,14 @@ static luma_status chances(luma_state *S, luma_tensor *out, const luma_tensor *p
 }
 
 luma_status luma_bernoulli(luma_state *S, luma_tensor *out, const luma_tensor *p) {
-    temporaries a = {0};
     if (lm_is_number(p) || !lm_dtype_is_float(p->dtype))
         return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s: a float dtype expected",
                        lm_dtypes[p->dtype].name);
     lm_device *d = lm_device_of(p);
     uint64_t offset = d->offset;
-    return finish(S, &a, d, offset, chances(S, out, p, &a));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    return finish(&s, d, offset, chances(S, out, p, &s));
 }
 
 /* ---- draws by weight ---- */
@@ -130,8 +124,9 @@ static luma_status search_rows(luma_state *S, int64_t rows, int64_t m, int64_t n
 
 /* weights: float64, contiguous. */
 static luma_status draw_with(luma_state *S, luma_tensor *out, const luma_tensor *weights, int64_t n,
-                             temporaries *a) {
-    luma_tensor *u = &a->t[2], *host_w = &a->t[3], *host_u = &a->t[4];
+                             lm_scope *s) {
+    luma_tensor *u = lm_temp(s), *host_w = lm_temp(s), *host_u = lm_temp(s),
+                *positions = lm_temp(s);
     int ndim = weights->layout.ndim;
     int64_t rows = ndim == 2 ? weights->layout.shape[0] : 1, m = weights->layout.shape[ndim - 1];
     int64_t shape[2] = {rows, n};
@@ -147,7 +142,6 @@ static luma_status draw_with(luma_state *S, luma_tensor *out, const luma_tensor 
         LM_TRY(lm_tensor_new(S, host_u, cpu, LUMA_FLOAT64, ndim, result));
         LM_TRY(lm_copy(S, host_u, u));
     }
-    luma_tensor *positions = &a->t[5];
     LM_TRY(lm_tensor_new(S, positions, cpu, LUMA_INT64, ndim, result));
     LM_TRY(search_rows(S, rows, m, n, (double *)(void *)lm_data(host_w),
                        (const double *)(void *)lm_data(host_u),
@@ -160,8 +154,8 @@ static luma_status draw_with(luma_state *S, luma_tensor *out, const luma_tensor 
 /* The n that ring first of m exponential clocks, whose rates are the weights: -log(1 - u) / w. A
 ** clock of weight 0 never rings (infinity or NaN). */
 static luma_status draw_without(luma_state *S, luma_tensor *out, const luma_tensor *weights,
-                                int64_t n, temporaries *a) {
-    luma_tensor *u = &a->t[2], one = luma_number(1);
+                                int64_t n, lm_scope *s) {
+    luma_tensor *u = lm_temp(s), one = luma_number(1);
     luma_tensor outs[2] = {LUMA_NEW, *out};
     LM_TRY(lm_tensor_new(S, u, lm_device_of(weights), LUMA_FLOAT64, weights->layout.ndim,
                          weights->layout.shape));
@@ -196,27 +190,26 @@ static luma_status count_positive(luma_state *S, const luma_tensor *weights, lum
 }
 
 static luma_status draw_by_weight(luma_state *S, luma_tensor *out, const luma_tensor *weights,
-                                  int64_t n, bool replacement, temporaries *a) {
-    luma_tensor *cast = &a->t[0], *w = &a->t[1];
+                                  int64_t n, bool replacement, lm_scope *s) {
+    luma_tensor *cast = lm_temp(s), *w = lm_temp(s), *t = lm_temp(s);
     double least = 0, greatest = 0;
     int64_t positive, needed = replacement ? n > 0 : n;
     LM_TRY(lm_cast(S, cast, weights, LUMA_FLOAT64));
     LM_TRY(luma_contiguous(S, w, cast));
-    if (luma_numel(w) > 0) LM_TRY(extremes(S, w, &a->t[2], &least, &greatest));
-    luma_release(S, &a->t[2]);
+    if (luma_numel(w) > 0) LM_TRY(extremes(S, w, t, &least, &greatest));
+    luma_release(S, t);
     if (!(least >= 0 && greatest < (double)INFINITY))
         return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "weights are finite and not negative, got %g",
                        least >= 0 ? greatest : least);
-    LM_TRY(count_positive(S, w, &a->t[2], &a->t[3], &positive));
+    LM_TRY(count_positive(S, w, t, lm_temp(s), &positive));
     if (positive < needed)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "%lld positive weights, where %lld are needed",
                        (long long)positive, (long long)needed);
-    return replacement ? draw_with(S, out, w, n, a) : draw_without(S, out, w, n, a);
+    return replacement ? draw_with(S, out, w, n, s) : draw_without(S, out, w, n, s);
 }
 
 luma_status luma_multinomial(luma_state *S, luma_tensor *out, const luma_tensor *weights, int64_t n,
                              bool replacement) {
-    temporaries a = {0};
     int64_t all;
     int ndim = weights->layout.ndim;
     if (lm_is_number(weights) || (ndim != 1 && ndim != 2))
@@ -227,14 +220,16 @@ luma_status luma_multinomial(luma_state *S, luma_tensor *out, const luma_tensor 
         return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "%lld draws are too many", (long long)n);
     lm_device *d = lm_device_of(weights);
     uint64_t offset = d->offset;
-    return finish(S, &a, d, offset, draw_by_weight(S, out, weights, n, replacement, &a));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    return finish(&s, d, offset, draw_by_weight(S, out, weights, n, replacement, &s));
 }
 
 /* ---- dropout ---- */
 
 static luma_status drop(luma_state *S, luma_tensor *out, const luma_tensor *x, double p,
-                        temporaries *a) {
-    luma_tensor *draws = &a->t[0], *keep = &a->t[1], *scaled = &a->t[2];
+                        lm_scope *s) {
+    luma_tensor *draws = lm_temp(s), *keep = lm_temp(s), *scaled = lm_temp(s);
     luma_tensor chance = luma_number(p), factor = luma_number(1 / (1 - p)), zero = luma_number(0);
     LM_TRY(lm_tensor_new(S, draws, lm_device_of(x), LUMA_FLOAT32, x->layout.ndim, x->layout.shape));
     LM_TRY(luma_rand(S, draws));
@@ -245,7 +240,6 @@ static luma_status drop(luma_state *S, luma_tensor *out, const luma_tensor *x, d
 
 luma_status luma_dropout(luma_state *S, luma_tensor *out, const luma_tensor *x, double p,
                          bool training) {
-    temporaries a = {0};
     lm_result r;
     LM_TRY(lm_tensor_check(S, 1, x, false));
     if (!lm_dtype_is_float(x->dtype))
@@ -257,7 +251,9 @@ luma_status luma_dropout(luma_state *S, luma_tensor *out, const luma_tensor *x, 
     LM_TRY(lm_result_open(S, &r, out, d, x->dtype, x->layout.ndim, x->layout.shape, &x, 1,
                           LM_RESULT_ALIGNED));
     uint64_t offset = d->offset;
+    lm_scope s;
+    lm_scope_open(&s, S);
     luma_status status =
-        p < 1 ? drop(S, &r.work, x, p, &a) : lm_fill(S, &r.work, luma_number(0).number);
-    return finish(S, &a, d, offset, lm_result_close(S, &r, status));
+        p < 1 ? drop(S, &r.work, x, p, &s) : lm_fill(S, &r.work, luma_number(0).number);
+    return finish(&s, d, offset, lm_result_close(S, &r, status));
 }
