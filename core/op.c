@@ -152,8 +152,7 @@ typedef luma_status call_fn(luma_state *S, luma_tensor *outs, luma_list *list, b
 #define N(k) args[k].n
 #define LIST(k) args[k].list
 #define I(k) args[k].i
-#define DIM(k) args[k].i
-#define DIM_OR(k, otherwise) (args[k].given ? args[k].i : (otherwise))
+#define I_OR(k, otherwise) (args[k].given ? args[k].i : (otherwise))
 #define BOOL(k) (args[k].given && args[k].i != 0)
 #define BOOL_OR(k, otherwise) (args[k].given ? args[k].i != 0 : (otherwise))
 #define GIVEN(k) args[k].given
