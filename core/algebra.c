@@ -12,9 +12,7 @@ static luma_status check_operand(luma_state *S, const luma_tensor *x, int argume
                                  const char *what) {
     lm_text t;
     LM_TRY(lm_tensor_live(S, argument, x));
-    if (x->dtype == LUMA_BOOL)
-        return lm_fail(S, LUMA_ERR_DTYPE, argument,
-                       "bool has no products: convert it to a number dtype first");
+    LM_TRY(lm_tensor_not_bool(S, argument, x, "products"));
     if (ndim >= 0 && x->layout.ndim != ndim)
         return lm_fail(S, LUMA_ERR_SHAPE, argument, "%s: a %s (%d dim%s) expected",
                        lm_layout_text(&t, &x->layout), what, ndim, ndim == 1 ? "" : "s");

@@ -338,9 +338,7 @@ luma_status luma_col2im(luma_state *S, luma_tensor *out, const luma_tensor *colu
     int64_t taps, length, channels = 0;
     lm_result r;
     LM_TRY(lm_tensor_live(S, 1, columns));
-    if (columns->dtype == LUMA_BOOL)
-        return lm_fail(S, LUMA_ERR_DTYPE, 1,
-                       "bool has no sums: convert it to a number dtype first");
+    LM_TRY(lm_tensor_not_bool(S, 1, columns, "sums"));
     p.batched = columns->layout.ndim == 3;
     LM_TRY(lm_conv_read(&p, o));
     LM_TRY(lm_conv_sizes(&p, 2, "output_size", nsize, size, 0, p.in));

@@ -78,10 +78,7 @@ luma_status lm_conv_read(lm_conv_plan *p, const luma_conv_options *o) {
 
 static luma_status check_operand(luma_state *S, int argument, const luma_tensor *x) {
     LM_TRY(lm_tensor_live(S, argument, x));
-    if (x->dtype == LUMA_BOOL)
-        return lm_fail(S, LUMA_ERR_DTYPE, argument,
-                       "bool has no convolution: convert it to a number dtype first");
-    return LUMA_OK;
+    return lm_tensor_not_bool(S, argument, x, "convolution");
 }
 
 /* Dtypes, devices, numbers of dims. */

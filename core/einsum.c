@@ -139,9 +139,7 @@ static luma_status read_tensor(reader *r, int i) {
     const luma_tensor *x = &r->xs[i];
     LM_TRY(read_term(r, &t));
     if (!x->storage) return lm_fail(r->S, LUMA_ERR_ARGUMENT, 2 + i, "a tensor expected");
-    if (x->dtype == LUMA_BOOL)
-        return lm_fail(r->S, LUMA_ERR_DTYPE, 2 + i,
-                       "bool has no products: convert it to a number dtype first");
+    LM_TRY(lm_tensor_not_bool(r->S, 2 + i, x, "products"));
     LM_TRY(check_rank(r, &t, i));
     LM_TRY(lm_tensor_check(r->S, 2 + i, x, false));
     const int wide = x->layout.ndim - t.n;

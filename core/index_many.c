@@ -235,7 +235,7 @@ luma_status luma_index_put_list(luma_state *S, luma_tensor *out, const luma_tens
                                 bool accumulate) {
     columns c;
     LM_TRY(lm_tensor_check(S, 1, x, false));
-    if (accumulate) LM_TRY(lm_index_sums_check(S, x));
+    if (accumulate) LM_TRY(lm_tensor_not_bool(S, 1, x, "sums"));
     LM_TRY(lm_index_place_check(S, 3, values, x));
     LM_TRY(lm_index_kind_check(S, 3, values, x));
     LM_TRY(columns_open(S, &c, x, n, index));

@@ -23,8 +23,6 @@ luma_status lm_index_mask_check(luma_state *S, int argument, const luma_tensor *
 /* As in all operations that keep the dtype of x, what goes into it has no higher kind. */
 luma_status lm_index_kind_check(luma_state *S, int argument, const luma_tensor *src,
                                 const luma_tensor *x);
-/* Sums and products: not of bool. */
-luma_status lm_index_sums_check(luma_state *S, const luma_tensor *x);
 /* Sums into 8- and 16-bit floats run in float32, rounded once at the end. */
 luma_dtype lm_index_sum_dtype(const luma_tensor *x);
 

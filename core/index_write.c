@@ -51,11 +51,6 @@ luma_status lm_index_write_copy(luma_state *S, luma_tensor *out, const luma_tens
     return lm_result_close(S, &r, status);
 }
 
-luma_status lm_index_sums_check(luma_state *S, const luma_tensor *x) {
-    if (x->dtype != LUMA_BOOL) return LUMA_OK;
-    return lm_fail(S, LUMA_ERR_DTYPE, 1, "bool has no sums: numbers expected");
-}
-
 luma_dtype lm_index_sum_dtype(const luma_tensor *x) {
     return lm_dtype_is_float(x->dtype) ? (luma_dtype)lm_dtypes[x->dtype].compute : x->dtype;
 }
@@ -216,7 +211,7 @@ luma_status luma_scatter(luma_state *S, luma_tensor *out, const luma_tensor *x, 
 
 luma_status luma_scatter_add(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                              const luma_tensor *index, const luma_tensor *src) {
-    LM_TRY(lm_index_sums_check(S, x));
+    LM_TRY(lm_tensor_not_bool(S, 1, x, "sums"));
     return scatter(S, out, &(deed){LM_OP_scatter_add, LM_INDEX_ADD, false, false}, x, dim, index,
                    src);
 }
@@ -261,7 +256,7 @@ static luma_status slices(luma_state *S, luma_tensor *out, const deed *how, cons
 
 luma_status luma_index_add(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,
                            const luma_tensor *index, const luma_tensor *src) {
-    LM_TRY(lm_index_sums_check(S, x));
+    LM_TRY(lm_tensor_not_bool(S, 1, x, "sums"));
     return slices(S, out, &(deed){LM_OP_index_add, LM_INDEX_ADD, false, false}, x, dim, index, src);
 }
 
@@ -304,7 +299,7 @@ static luma_status choose(luma_state *S, deed *how, lm_op op, const luma_tensor 
     if ((unsigned)combine > LUMA_COMBINE_AMIN)
         return lm_fail(S, LUMA_ERR_ARGUMENT, 5, "no way to reduce");
     *how = (deed){op, kinds[combine], !include_self, combine == LUMA_COMBINE_MEAN};
-    return combine < LUMA_COMBINE_AMAX ? lm_index_sums_check(S, x) : LUMA_OK;
+    return combine < LUMA_COMBINE_AMAX ? lm_tensor_not_bool(S, 1, x, "sums") : LUMA_OK;
 }
 
 luma_status luma_scatter_reduce(luma_state *S, luma_tensor *out, const luma_tensor *x, int64_t dim,

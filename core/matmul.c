@@ -16,9 +16,7 @@ typedef struct {
 
 static luma_status check_operand(luma_state *S, const luma_tensor *x, int argument) {
     if (!x->storage) return lm_fail(S, LUMA_ERR_ARGUMENT, argument, "a number: tensors expected");
-    if (x->dtype == LUMA_BOOL)
-        return lm_fail(S, LUMA_ERR_DTYPE, argument,
-                       "bool has no matrix product: convert it to a number dtype first");
+    LM_TRY(lm_tensor_not_bool(S, argument, x, "matrix product"));
     if (x->layout.ndim == 0)
         return lm_fail(S, LUMA_ERR_SHAPE, argument, "a 0-d tensor: at least 1 dim expected");
     return LUMA_OK;

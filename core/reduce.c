@@ -13,14 +13,9 @@ typedef struct {
     int64_t shape[LUMA_MAX_DIMS];
 } target;
 
-static luma_status check_tensor(luma_state *S, const luma_tensor *x) {
-    if (x->storage) return LUMA_OK;
-    return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "a tensor expected");
-}
-
 static luma_status find_target(luma_state *S, target *t, const luma_tensor *x, int argument, int n,
                                const int64_t *dims, bool keepdim) {
-    LM_TRY(check_tensor(S, x));
+    LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_dims_mask(S, argument, n, dims, x->layout.ndim, &t->mask));
     t->reduced = t->kept = 1;
     t->ndim = 0;
@@ -149,30 +144,20 @@ static luma_status call_pair(luma_state *S, lm_op op, lm_reduce *call) {
     return call_slot(S, call);
 }
 
-/* Values and, of dtype `second`, positions, means or greatest values: both results or none. */
+/* Values and, of dtype `second`, positions, means or greatest values. */
 static luma_status pair(luma_state *S, lm_op op, luma_tensor outs[2], const luma_tensor *x,
                         const target *t, luma_dtype first, luma_dtype second, double correction) {
-    lm_result values, others;
-    lm_device *d = lm_device_of(x);
-    LM_TRY(lm_result_open(S, &values, &outs[0], d, first, t->ndim, t->shape, &x, 1, 0));
-    const luma_tensor *inputs[2] = {x, &values.work};
-    luma_status status =
-        lm_result_open(S, &others, &outs[1], d, second, t->ndim, t->shape, inputs, 2, 0);
-    if (status != LUMA_OK) return lm_result_close(S, &values, status);
+    lm_pair p;
+    LM_TRY(lm_pair_open_of(S, &p, outs, x, first, second, t->ndim, t->shape));
     lm_reduce call = {.op = op == LM_OP_var_mean   ? LM_OP_var
                             : op == LM_OP_std_mean ? LM_OP_std
                                                    : op,
                       .dims = t->mask,
                       .correction = correction,
                       .x = *x};
-    call.out = kept_view(&values.work, x, t);
-    call.positions = kept_view(&others.work, x, t);
-    bool fresh = !outs[1].storage;
-    status = lm_result_close(S, &others, call_pair(S, op, &call));
-    bool made = fresh && status == LUMA_OK;
-    status = lm_result_close(S, &values, status);
-    if (status != LUMA_OK && made) luma_release(S, &outs[1]);
-    return status;
+    call.out = kept_view(&p.values.work, x, t);
+    call.positions = kept_view(&p.positions.work, x, t);
+    return lm_pair_close(S, &p, call_pair(S, op, &call));
 }
 
 static luma_status pick_pair(luma_state *S, lm_op op, luma_tensor outs[2], int64_t dim,
@@ -211,14 +196,14 @@ luma_status luma_std_mean(luma_state *S, luma_tensor outs[2], const luma_tensor 
 
 luma_status luma_max(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim, bool keepdim,
                      const luma_tensor *x) {
-    LM_TRY(check_tensor(S, x));
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (has_dim) return pick_pair(S, LM_OP_max, outs, dim, keepdim, x);
     return reduce(S, LM_OP_amax, &outs[0], x, 0, NULL, keepdim, 1.0);
 }
 
 luma_status luma_min(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t dim, bool keepdim,
                      const luma_tensor *x) {
-    LM_TRY(check_tensor(S, x));
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (has_dim) return pick_pair(S, LM_OP_min, outs, dim, keepdim, x);
     return reduce(S, LM_OP_amin, &outs[0], x, 0, NULL, keepdim, 1.0);
 }
@@ -228,7 +213,7 @@ luma_status luma_min(luma_state *S, luma_tensor outs[2], bool has_dim, int64_t d
 luma_status luma_trace(luma_state *S, luma_tensor *out, const luma_tensor *x) {
     luma_tensor diagonal = LUMA_NEW;
     lm_text text;
-    LM_TRY(check_tensor(S, x));
+    LM_TRY(lm_tensor_live(S, 1, x));
     if (x->layout.ndim != 2)
         return lm_fail(S, LUMA_ERR_SHAPE, 1, "%s: a matrix (2 dims) expected",
                        lm_layout_text(&text, &x->layout));

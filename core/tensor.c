@@ -103,6 +103,13 @@ luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, b
     return LUMA_OK;
 }
 
+luma_status lm_tensor_not_bool(luma_state *S, int argument, const luma_tensor *x,
+                               const char *what) {
+    if (x->dtype != LUMA_BOOL) return LUMA_OK;
+    return lm_fail(S, LUMA_ERR_DTYPE, argument,
+                   "bool has no %s: convert it to a number dtype first", what);
+}
+
 luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x,
                            const luma_layout *layout) {
     luma_tensor view = {.storage = x->storage, .dtype = x->dtype};
@@ -177,17 +184,22 @@ luma_status lm_result_close(luma_state *S, lm_result *r, luma_status status) {
 }
 
 /* Both are opened before either is written, so that a failure leaves both as they were. */
-luma_status lm_pair_open(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
-                         int ndim, const int64_t *shape) {
+luma_status lm_pair_open_of(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
+                            luma_dtype first, luma_dtype second, int ndim, const int64_t *shape) {
     lm_device *d = lm_device_of(x);
     if (outs[0].storage && outs[0].storage == outs[1].storage &&
         lm_layout_may_overlap(&outs[0].layout, &outs[1].layout))
-        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the tensors for values and positions overlap");
+        return lm_fail(S, LUMA_ERR_ARGUMENT, 0, "the tensors for the two results overlap");
     p->fresh = !outs[0].storage;
-    LM_TRY(lm_result_open(S, &p->values, &outs[0], d, x->dtype, ndim, shape, &x, 1, 0));
+    LM_TRY(lm_result_open(S, &p->values, &outs[0], d, first, ndim, shape, &x, 1, 0));
     luma_status status =
-        lm_result_open(S, &p->positions, &outs[1], d, LUMA_INT64, ndim, shape, &x, 1, 0);
+        lm_result_open(S, &p->positions, &outs[1], d, second, ndim, shape, &x, 1, 0);
     return status == LUMA_OK ? LUMA_OK : lm_result_close(S, &p->values, status);
+}
+
+luma_status lm_pair_open(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
+                         int ndim, const int64_t *shape) {
+    return lm_pair_open_of(S, p, outs, x, x->dtype, LUMA_INT64, ndim, shape);
 }
 
 luma_status lm_pair_close(luma_state *S, lm_pair *p, luma_status status) {

@@ -42,6 +42,8 @@ luma_status lm_tensor_view(luma_state *S, luma_tensor *out, const luma_tensor *x
 luma_status lm_tensor_live(luma_state *S, int argument, const luma_tensor *x);
 /* The same, and when x reaches outside its storage or, to be written, overlaps itself. */
 luma_status lm_tensor_check(luma_state *S, int argument, const luma_tensor *x, bool written);
+/* bool has no such thing: "sums", "products". */
+luma_status lm_tensor_not_bool(luma_state *S, int argument, const luma_tensor *x, const char *what);
 /* Whether both are the same elements in the same order. */
 bool lm_tensor_is_same(const luma_tensor *a, const luma_tensor *b);
 /* An error unless t is on the device of x, which messages call `name`. */
@@ -71,13 +73,15 @@ luma_status lm_result_open(luma_state *S, lm_result *r, luma_tensor *out, lm_dev
                            const luma_tensor *const *inputs, int ninputs, int flags);
 luma_status lm_result_close(luma_state *S, lm_result *r, luma_status status);
 
-/* The same for values of x's dtype and positions, int64, of one shape: both results or neither. */
+/* The same for values and positions, or others, of one shape: both results or neither. */
 typedef struct {
     lm_result values, positions;
     bool fresh; /* values are new */
 } lm_pair;
 luma_status lm_pair_open(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
-                         int ndim, const int64_t *shape);
+                         int ndim, const int64_t *shape); /* of x's dtype and int64 */
+luma_status lm_pair_open_of(luma_state *S, lm_pair *p, luma_tensor outs[2], const luma_tensor *x,
+                            luma_dtype first, luma_dtype second, int ndim, const int64_t *shape);
 luma_status lm_pair_close(luma_state *S, lm_pair *p, luma_status status);
 
 /* An error unless all real tensors are on one device (0-d CPU tensors and numbers go anywhere);
