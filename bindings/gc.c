@@ -1,8 +1,8 @@
 /* gc.c -- when to collect: Lua sees 200 bytes of a tensor whose elements are megabytes. Layer:
 ** bindings.
 **
-** Every storage and box adds to S->fresh. Each `stride` of it is worth a young collection: 1 MB where
-** that costs little, so that temporaries give back memory that is still in the caches; up to
+** Every storage and box adds to S->fresh. Each `stride` of it is worth a young collection: 512 KB where
+** that costs little, so that temporaries give back memory that a core still has in its caches; up to
 ** max(32 MB, live / 4) where a step of the collector is dear (a large heap in incremental mode).
 ** A storage that would take a device past its limit fails once, softly:
 ** a full collection follows, limits become max(2 live, live + 64 MB) plus what the Lua heap is
@@ -16,6 +16,7 @@
 #include "cache.h"
 
 #define MB (INT64_C(1) << 20)
+#define LEAST_STRIDE (MB / 2)
 
 static int64_t live_bytes(const lm_ctx *c) {
     int64_t live = c->boxes * LM_BOX_COST;
@@ -48,7 +49,7 @@ static void step(lua_State *L, lm_ctx *c) {
     int64_t spent = c->stepped - begin, most = lm_max(32 * MB, live_bytes(c) / 4);
     if (spent > passed / 16) c->stride *= 2;
     if (spent < passed / 64) c->stride /= 2;
-    c->stride = c->stride < MB ? MB : c->stride > most ? most : c->stride;
+    c->stride = lm_clamp(c->stride, LEAST_STRIDE, most);
 }
 
 /* Where the host limits memory, collections come before half of what is left is taken: Lua's own
@@ -84,7 +85,7 @@ static void collect(lua_State *L, lm_ctx *c) {
 void lm_gc_open(lua_State *L, lm_ctx *c) {
     const char *stress = getenv("LUMA_GCSTRESS");
     c->stress = stress && *stress && *stress != '0';
-    c->stride = MB;
+    c->stride = LEAST_STRIDE;
     c->S->collects = true;
     set_limits(L, c);
     set_step(c);
