@@ -261,6 +261,8 @@ void lm_convert_open(lua_State *L, int module, int methods);
 void lm_random_open(lua_State *L, int module, int methods);
 void lm_matrix_open(lua_State *L, int module);
 void lm_system_open(lua_State *L, int module);
+/* What Lua files read of the registry beside luma.ops: dtypes, quant, types of signatures. (system.c) */
+void lm_registry_open(lua_State *L, int meta);
 void lm_devices_open(lua_State *L, int module, int methods); /* cuda.c; after lm_convert_open */
 void lm_alloc_restore(lm_ctx *c);                            /* system.c */
 void lm_memory_open(lua_State *L, int module);

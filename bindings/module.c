@@ -184,6 +184,7 @@ static int open_module(lua_State *L) {
     lm_operators_open(L, meta);
     lm_index_open(L, meta, methods);
     lm_fused_open(L, meta, methods);
+    lm_registry_open(L, meta);
     lm_define_open(L, meta);
     lm_watch_open(L, meta);
     lm_foreign_open(L, module, meta);

@@ -774,6 +774,12 @@ static void add(lua_State *L, int module, int methods, const char *name, int own
 void lm_define_open(lua_State *L, int meta) {
     lm_push_function(L, define, 0);
     lua_setfield(L, meta, "define");
+    lua_createtable(L, 0, 4); /* what there is room for */
+    lm_set_integer(L, "name", sizeof((defined *)0)->name - 1);
+    lm_set_integer(L, "signature", MOST_SIGNATURE);
+    lm_set_integer(L, "parameters", LM_MAX_PARAMS);
+    lm_set_integer(L, "parameter", sizeof((lm_param *)0)->name - 1);
+    lua_setfield(L, meta, "room");
 }
 
 void lm_ops_open(lua_State *L, int module, int methods) {

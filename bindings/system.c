@@ -8,6 +8,7 @@
 #include "binding.h"
 #include "cpu/cpu.h"
 #include "pool.h"
+#include "quant.h"
 
 static int clock_now(lua_State *L) {
     struct timespec now;
@@ -129,8 +130,9 @@ static const char *const result_names[] = {[LM_RESULT_SAME] = "same",
 
 static void push_row(lua_State *L, int op) {
     const lm_op_info *row = &lm_ops[op];
-    lua_createtable(L, 0, 12);
+    lua_createtable(L, 0, 13);
     lm_set_string(L, "name", row->name);
+    lm_set_integer(L, "inputs", lm_op_inputs((lm_op)op));
     lm_set_string(L, "row", row_names[row->row]);
     lm_set_string(L, "takes", takes_names[row->takes]);
     lm_set_string(L, "gives", gives_names[row->gives]);
@@ -146,6 +148,51 @@ static void push_row(lua_State *L, int op) {
     lua_setfield(L, -2, "ulp");
     lua_pushboolean(L, row->row != LM_ROW_MAKE && lm_op_has_inplace((lm_op)op));
     lua_setfield(L, -2, "inplace");
+}
+
+static void push_dtypes(lua_State *L) {
+    static const char *const kinds[] = {
+        [LM_KIND_BOOL] = "bool", [LM_KIND_INT] = "int", [LM_KIND_FLOAT] = "float"};
+    lua_createtable(L, LUMA_NDTYPES, 0);
+    for (int d = 0; d < LUMA_NDTYPES; d++) {
+        lua_createtable(L, 0, 2);
+        lm_set_string(L, "name", lm_dtypes[d].name);
+        lm_set_string(L, "kind", kinds[lm_dtypes[d].kind]);
+        lua_rawseti(L, -2, d + 1);
+    }
+}
+
+static void push_quant(lua_State *L) {
+    static const struct {
+        const char *name;
+        int bytes;
+    } formats[] = {
+#define FORMAT(name, bytes) {name, bytes},
+        LM_QUANT_FORMATS(FORMAT)};
+    lua_createtable(L, 0, 2);
+    lm_set_integer(L, "block", LM_QUANT_BLOCK);
+    lua_createtable(L, LUMA_NQUANT, 0);
+    for (int f = 0; f < LUMA_NQUANT; f++) {
+        lua_createtable(L, 0, 2);
+        lm_set_string(L, "name", formats[f].name);
+        lm_set_integer(L, "bytes", formats[f].bytes);
+        lua_rawseti(L, -2, f + 1);
+    }
+    lua_setfield(L, -2, "formats");
+}
+
+void lm_registry_open(lua_State *L, int meta) {
+    push_dtypes(L);
+    lua_setfield(L, meta, "dtypes");
+    push_quant(L);
+    lua_setfield(L, meta, "quant");
+    lua_createtable(L, 0, LM_NTYPES);
+    for (int type = 0; type < LM_NTYPES; type++) {
+        if (!lm_type_names[type] || type == LM_TYPE_DTYPE || type == LM_TYPE_DEVICE) continue;
+        lua_pushboolean(L, 1);
+        lua_setfield(L, -2, lm_type_names[type]);
+    }
+    lua_setfield(L, meta, "types");
 }
 
 /* supports(name, dtype [, device]): whether the device has a kernel for the row in this dtype. */

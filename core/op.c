@@ -65,24 +65,22 @@ const lm_op_info lm_ops[LM_NOPS] = {
 
 /* ---- signatures ---- */
 
-static const struct {
-    const char *name;
-    lm_type type;
-} types[] = {
-    {"operand", LM_TYPE_OPERAND},   {"index", LM_TYPE_INDEX}, {"mask", LM_TYPE_MASK},
-    {"tensors", LM_TYPE_TENSORS},   {"dim", LM_TYPE_DIM},     {"newdim", LM_TYPE_NEWDIM},
-    {"dims", LM_TYPE_DIMS},         {"int", LM_TYPE_INT},     {"number", LM_TYPE_NUMBER},
-    {"position", LM_TYPE_POSITION}, {"bool", LM_TYPE_BOOL},   {"shape", LM_TYPE_SHAPE},
-    {"list", LM_TYPE_LIST},         {"sizes", LM_TYPE_SIZES}, {"dtype", LM_TYPE_DTYPE},
-    {"device", LM_TYPE_DEVICE},     {"text", LM_TYPE_TEXT},   {"padding", LM_TYPE_PADDING}};
+const char *const lm_type_names[LM_NTYPES] = {
+    [LM_TYPE_OPERAND] = "operand",   [LM_TYPE_INDEX] = "index", [LM_TYPE_MASK] = "mask",
+    [LM_TYPE_TENSORS] = "tensors",   [LM_TYPE_DIM] = "dim",     [LM_TYPE_NEWDIM] = "newdim",
+    [LM_TYPE_DIMS] = "dims",         [LM_TYPE_INT] = "int",     [LM_TYPE_NUMBER] = "number",
+    [LM_TYPE_POSITION] = "position", [LM_TYPE_BOOL] = "bool",   [LM_TYPE_SHAPE] = "shape",
+    [LM_TYPE_LIST] = "list",         [LM_TYPE_SIZES] = "sizes", [LM_TYPE_DTYPE] = "dtype",
+    [LM_TYPE_DEVICE] = "device",     [LM_TYPE_TEXT] = "text",   [LM_TYPE_PADDING] = "padding"};
 
 #define TYPE_ENDS "?,} "
 
 static lm_type type_named(const char *name, size_t length) {
     if (memchr(name, '|', length)) return LM_TYPE_CHOICE;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0)
-            return types[i].type;
+    for (int type = 0; type < LM_NTYPES; type++) {
+        const char *known = lm_type_names[type];
+        if (known && strlen(known) == length && memcmp(known, name, length) == 0)
+            return (lm_type)type;
     }
     return LM_TYPE_TENSOR;
 }

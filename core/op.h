@@ -116,8 +116,11 @@ typedef enum {
     LM_TYPE_CHOICE,
     LM_TYPE_TEXT,
     LM_TYPE_DTYPE, /* of MAKE rows, for luma_call only */
-    LM_TYPE_DEVICE /* likewise */
+    LM_TYPE_DEVICE /* likewise; the last */
 } lm_type;
+enum { LM_NTYPES = LM_TYPE_DEVICE + 1 };
+/* As signatures have it; NULL where they have no word: a tensor, and a choice. */
+extern const char *const lm_type_names[LM_NTYPES];
 
 #define LM_MAX_PARAMS 12
 #define LM_MAX_OUTS 3

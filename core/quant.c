@@ -9,7 +9,9 @@
 static const struct {
     const char *name;
     int64_t bytes; /* of a block */
-} formats[LUMA_NQUANT] = {{"q8_0", LM_Q8_0_BYTES}, {"q4_0", LM_Q4_0_BYTES}};
+} formats[LUMA_NQUANT] = {
+#define FORMAT(name, bytes) {name, bytes},
+    LM_QUANT_FORMATS(FORMAT)};
 
 static luma_status check_format(luma_state *S, int argument, luma_quant_format format) {
     if ((unsigned)format < LUMA_NQUANT) return LUMA_OK;

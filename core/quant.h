@@ -10,5 +10,7 @@
 #define LM_QUANT_BLOCK 32 /* elements */
 #define LM_Q8_0_BYTES 34
 #define LM_Q4_0_BYTES 18
+/* In the order of luma_quant_format. */
+#define LM_QUANT_FORMATS(X) X("q8_0", LM_Q8_0_BYTES) X("q4_0", LM_Q4_0_BYTES)
 
 #endif

@@ -13,7 +13,6 @@ if not D then
   return
 end
 
-local arity = {unary = 1, unary_p = 1, test = 1, binary = 2, compare = 2, ternary = 3}
 local numbers = {affine = {2, 3}, clamp = {1, 4}}
 local divides = {floor_div = true, trunc_div = true, remainder = true, fmod = true}
 local counts = {lshift = true, rshift = true, pow = true}
@@ -66,7 +65,7 @@ end
 local function run(op, ...)
   local p = numbers[op.name]
   if p then return luma[op.name]((...), p[1], p[2]) end
-  return luma[op.name](table.unpack({...}, 1, arity[op.row]))
+  return luma[op.name](table.unpack({...}, 1, op.inputs))
 end
 
 -- Does the row take the dtype?
@@ -93,7 +92,7 @@ local shapes = {
 }
 
 for _, op in ipairs(luma.ops) do
-  if arity[op.row] then
+  if op.inputs > 0 then
     describe(op.name .. " on a CUDA device", function()
       for _, dtype in ipairs(oracle.names) do
         if takes(op, dtype) then
@@ -101,7 +100,7 @@ for _, op in ipairs(luma.ops) do
             for _, n in ipairs(lengths) do
               for which = 1, #layouts.list do
                 local host, there = {}, {}
-                for i = 1, arity[op.row] do
+                for i = 1, op.inputs do
                   local make = layouts.list[(which + 2 * i - 3) % #layouts.list + 1]
                   host[i], there[i] = both(function()
                     return make[2](operand(op, dtype, i, n, n + i)):reshape(-1)
@@ -115,9 +114,9 @@ for _, op in ipairs(luma.ops) do
 
           it(dtype .. " broadcast", function()
             for a = 1, #shapes do
-              for b = 1, arity[op.row] > 1 and #shapes or 1 do
+              for b = 1, op.inputs > 1 and #shapes or 1 do
                 local host, there = {}, {}
-                for i = 1, arity[op.row] do
+                for i = 1, op.inputs do
                   local make = shapes[i == 1 and a or i == 2 and b or (a + b) % #shapes + 1]
                   host[i], there[i] = both(function() return make(operand(op, dtype, i, 48, i)) end)
                 end
@@ -134,14 +133,14 @@ for _, op in ipairs(luma.ops) do
           or {"float32", "float16", "int32"}
         for n = 15, 17 do
           local host, there = {}, {}
-          for i = 1, arity[op.row] do
+          for i = 1, op.inputs do
             host[i], there[i] = both(function()
               return layouts.make(operand(op, dtypes[(i + n) % 3 + 1], i, n, n + i))
             end)
           end
           local want = run(op, table.unpack(host))
           same("several dtypes", want, run(op, table.unpack(there)))
-          if arity[op.row] == 2 then
+          if op.inputs == 2 then
             same("a number", luma[op.name](host[1], 3), luma[op.name](there[1], 3))
             if op.name ~= "lshift" and op.name ~= "rshift" and op.name ~= "pow" then
               same("a number first", luma[op.name](3, host[2]), luma[op.name](3, there[2]))
@@ -151,7 +150,7 @@ for _, op in ipairs(luma.ops) do
             same("out=", want, out)
           end
           local twin = luma[op.name .. "_"]
-          if twin and arity[op.row] == 2 then
+          if twin and op.inputs == 2 then
             local a, b = host[1]:clone(), there[1]:clone()
             local ok, message = pcall(twin, a, host[2])
             local there_ok, there_message = pcall(twin, b, there[2])

@@ -134,12 +134,11 @@ end
 
 -- ---- kinds of operations ----
 
-local INPUTS = {unary = 1, unary_p = 1, test = 1, binary = 2, compare = 2, ternary = 3}
 local TAME = {floor_div = 1, trunc_div = 1, remainder = 1, fmod = 1, lshift = 1, rshift = 1, pow = 1}
 local SUMS = {sum = 1, prod = 1, mean = 1, logsumexp = 1}
 local rows, reductions = {}, {}
 for _, op in ipairs(luma.ops) do
-  if INPUTS[op.row] then rows[#rows + 1] = op end
+  if op.inputs > 0 then rows[#rows + 1] = op end
   -- those of equal elements are rounding errors and nothing else
   if op.row == "reduce" and op.name ~= "var" and op.name ~= "std" then reductions[#reductions + 1] = op end
 end
@@ -155,7 +154,7 @@ local kinds = {}
 
 function kinds.elementwise()
   local op, shape, dtype, views = pick(rows), shape_of(random(0, 8), 2000), pick(DTYPES), {}
-  local count = INPUTS[op.row]
+  local count = op.inputs
   for k = 1, count do
     local other = random(5) == 1 and pick(DTYPES) or dtype
     if count == 3 and k == 1 then other = "bool" end

@@ -13,7 +13,6 @@ local luma = require "luma"
 local oracle = require "oracle"
 local layouts = require "layouts"
 local N = 60000 -- enough for two threads
-local inputs = {unary = 1, unary_p = 1, test = 1, binary = 2, compare = 2, ternary = 3}
 local careful = {floor_div = 1, trunc_div = 1, remainder = 1, fmod = 1, lshift = 1, rshift = 1, pow = 1}
 local weights = luma.range(1, N)
 
@@ -28,10 +27,10 @@ local function digest(y)
 end
 
 for _, op in ipairs(luma.ops) do
-  for _, dtype in ipairs(inputs[op.row] and oracle.names or {}) do
+  for _, dtype in ipairs(op.inputs > 0 and oracle.names or {}) do
     local x, y = draw(dtype, op, 1, true), draw(dtype, op, 2, not careful[op.name])
     if careful[op.name] and not dtype:find "float" and dtype ~= "bool" then y = y:abs():clamp(1, 100) end
-    local arguments = {x, inputs[op.row] > 1 and y or nil}
+    local arguments = {x, op.inputs > 1 and y or nil}
     if op.row == "ternary" then arguments = {x:ne(0), x, y} end
     if op.row == "unary_p" then arguments = {x, 2, 3} end
     local ok, result = pcall(luma[op.name], table.unpack(arguments))

@@ -19,7 +19,6 @@ local slack = {gelu = 12, erf = 6, tanh = 4, sigmoid = 3, silu = 3, rsqrt = 1, e
 local nonzero = {floor_div = true, trunc_div = true, remainder = true, fmod = true}
 local small = {lshift = true, rshift = true, pow = true}
 
-local elementwise = {unary = 1, unary_p = 1, test = 1, binary = 2, compare = 2, ternary = 3}
 
 -- The dtype a row computes in, nil where it refuses.
 local function compute(op, dtype)
@@ -92,7 +91,7 @@ local function inputs(op, dtype, c, n, seed)
     return {oracle.values("bool", n, 0, 1, seed), draw(seed + 1, true), draw(seed + 2, false)}
   end
   local x = draw(seed, op.row ~= "unary_p" or d.kind ~= "float")
-  if elementwise[op.row] == 1 then return {x} end
+  if op.inputs == 1 then return {x} end
   local y = draw(seed + 1, false)
   local integers = oracle.dtypes[c].kind ~= "float"
   if integers and small[op.name] then
@@ -160,7 +159,7 @@ local function check(op, f, dtype, c, n, which, seed)
 end
 
 for _, op in ipairs(luma.ops) do
-  if elementwise[op.row] then
+  if op.inputs > 0 then
     describe(op.name, function()
       for _, dtype in ipairs(oracle.names) do
         local c = compute(op, dtype)
@@ -180,7 +179,7 @@ for _, op in ipairs(luma.ops) do
         else
           it(dtype .. " is refused", function()
             local x = layouts.make({1, 0, 1}, dtype)
-            local arguments = elementwise[op.row] == 1 and {x} or {x, x}
+            local arguments = op.inputs == 1 and {x} or {x, x}
             local ok, message = pcall(luma[op.name], table.unpack(arguments))
             assert.is_false(ok)
             assert.matches(dtype, message, 1, true)
@@ -189,7 +188,7 @@ for _, op in ipairs(luma.ops) do
       end
 
       it("takes 0-d and broadcasts", function()
-        if elementwise[op.row] ~= 2 or op.takes == "bits" then return end
+        if op.inputs ~= 2 or op.takes == "bits" then return end
         local dtype = op.takes == "ints" and "int32" or "float32"
         local a = luma.full({2, 1}, 3, {dtype = dtype})
         local b = luma.full({3}, 2, {dtype = dtype})

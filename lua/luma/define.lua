@@ -5,12 +5,7 @@ local unknown_option = part("options")
 local methods, define = tensor_meta.methods, tensor_meta.define
 
 local OPTIONS = {name = "string", forward = "function", doc = "string", signature = "string"}
-local TYPES = {}
-for type in ("operand index mask tensors dim newdim dims position int number bool shape list sizes"
-             .. " padding text"):gmatch("%a+") do
-    TYPES[type] = true
-end
-local MOST_PARAMETERS, LONGEST = 12, 200
+local TYPES, ROOM = tensor_meta.types, tensor_meta.room
 local RESERVED = {} -- fields of tensors, and words that no name may be
 for _, field in ipairs(tensor_meta.fields) do RESERVED[field] = true end
 for word in ("and break do else elseif end false for function goto if in local nil not or repeat return"
@@ -25,7 +20,7 @@ end
 
 -- What is wrong with a signature by the grammar of core/op.h: "x, y:operand, dim:dim?, {keepdim:bool}".
 local function signature_fault(text)
-    if #text > LONGEST then return ("at most %d characters can be"):format(LONGEST) end
+    if #text > ROOM.signature then return ("at most %d characters can be"):format(ROOM.signature) end
     local plain, options = text:match("^([^{}]*)(.*)$")
     local inner = options:match("^{([^{}]*)}$")
     if options ~= "" and not inner then return "options stand in one pair of braces at the end" end
@@ -34,7 +29,7 @@ local function signature_fault(text)
         for word in (list .. ","):gmatch("%s*([^,]-)%s*,") do
             local name, type, mark = word:match("^([%a_][%w_]*):?([%w_|]*)(%??)$")
             if word ~= "" then
-                if not name or #name > 23 then
+                if not name or #name > ROOM.parameter then
                     return ("'%s' is no parameter: name, name:type or name:type?"):format(word)
                 end
                 if type ~= "" and not TYPES[type] and not type:find("|", 1, true) then
@@ -49,8 +44,8 @@ local function signature_fault(text)
         end
     end
     local wrong = fault(plain, false) or inner and fault(inner, true)
-    if wrong or count <= MOST_PARAMETERS then return wrong end
-    return ("%d parameters, at most %d can be"):format(count, MOST_PARAMETERS)
+    if wrong or count <= ROOM.parameters then return wrong end
+    return ("%d parameters, at most %d can be"):format(count, ROOM.parameters)
 end
 
 local M = {}
@@ -70,8 +65,8 @@ function M.define(options)
     local name, forward, signature = options.name, options.forward, options.signature
     if not name then bad("option 'name': string expected, got nil") end
     if not forward then bad("option 'forward': function expected, got nil") end
-    if not name:find("^%a[%w_]*$") or #name > 31 then
-        bad("option 'name': '%s' is no name of at most 31 letters, digits and _", name:sub(1, 40))
+    if not name:find("^%a[%w_]*$") or #name > ROOM.name then
+        bad("option 'name': '%s' is no name of at most %d letters, digits and _", name:sub(1, 40), ROOM.name)
     end
     if name:find("_$") then
         bad("option 'name': '%s' ends in _, as the names of what writes in place do", name)
@@ -84,8 +79,8 @@ function M.define(options)
     if wrong then bad("option 'signature': %s", wrong) end
     local f = define(name, forward, signature)
     if not row then
-        row = {name = name, row = "defined", takes = "none", gives = "tensor", inplace = false, lo = 0,
-            hi = 0, ulp = 0, formula = ""}
+        row = {name = name, row = "defined", takes = "none", gives = "tensor", inplace = false, inputs = 0,
+            lo = 0, hi = 0, ulp = 0, formula = ""}
         own[name] = row
         table.insert(luma.ops, row)
     end

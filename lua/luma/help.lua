@@ -191,7 +191,7 @@ end
 -- ---- which dtypes have kernels ----
 
 local support = part("support")
-local GROUPS = {{"bool", 1, 1}, {"integers", 2, 7}, {"floats", 8, 12}}
+local GROUPS = {{"bool", "bool"}, {"int", "integers"}, {"float", "floats"}} -- kinds and what they are called
 
 -- The dtypes that a device takes; nil where nobody knows.
 local function dtypes_text(row, device)
@@ -200,17 +200,17 @@ local function dtypes_text(row, device)
     local words, all = {}, true
     for _, group in ipairs(GROUPS) do
         local missing, there = {}, {}
-        for i = group[2], group[3] do
-            local dtype = support.DTYPES[i]
-            table.insert(taken[dtype] and there or missing, dtype)
+        for _, dtype in ipairs(tensor_meta.dtypes) do
+            local list = taken[dtype.name] and there or missing
+            if dtype.kind == group[1] then list[#list + 1] = dtype.name end
         end
         all = all and #missing == 0
         if #missing == 0 then
-            words[#words + 1] = group[1]
+            words[#words + 1] = group[2]
         elseif #there > 0 and #there < #missing then
             words[#words + 1] = table.concat(there, " ")
         elseif #there > 0 then
-            words[#words + 1] = group[1] .. " but " .. table.concat(missing, " ")
+            words[#words + 1] = group[2] .. " but " .. table.concat(missing, " ")
         end
     end
     if #words == 0 then return "none" end

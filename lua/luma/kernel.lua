@@ -136,14 +136,11 @@ function expression(r, level)
     return left
 end
 
-local ELEMENTWISE = {unary = true, unary_p = true, test = true, binary = true, compare = true,
-    ternary = true, defined = true}
-
 -- The elementwise rows, and what luma.define has added.
 local function functions()
     local known, names = {}, {}
     for _, row in ipairs(luma.ops) do
-        if ELEMENTWISE[row.row] and methods[row.name] then
+        if (row.inputs > 0 or row.row == "defined") and methods[row.name] then
             known[row.name] = true
             names[#names + 1] = row.name
         end

@@ -1,12 +1,14 @@
 -- quant.lua -- luma.quantize: tensors whose rows are GGML's blocks of small integers, as objects that
 -- know their format and shape, over the uint8 tensor that holds the blocks. Layer: lua, on the public
 -- module.
-local luma, part = ...
+local luma, part, tensor_meta = ...
 local unknown_option = part("options")
 
-local BLOCK = 32
-local BYTES = {q8_0 = 34, q4_0 = 18} -- of a block
-local FORMATS = "q8_0 or q4_0"
+local BLOCK = tensor_meta.quant.block
+local BYTES, FORMATS = {}, {} -- of a block; names
+for i, format in ipairs(tensor_meta.quant.formats) do
+    BYTES[format.name], FORMATS[i] = format.bytes, format.name
+end
 
 local M, methods = {}, {}
 local meta = {__name = "quantized tensor", methods = methods,
@@ -36,7 +38,7 @@ end
 local function check_format(level, argument, name, format)
     if BYTES[format] then return end
     local got = type(format) == "string" and ("'%s'"):format(format) or type(format)
-    bad(level + 1, argument, name, "%s expected, got %s", FORMATS, got)
+    bad(level + 1, argument, name, "%s expected, got %s", table.concat(FORMATS, " or "), got)
 end
 
 local function check_quantized(level, argument, name, q)

@@ -92,19 +92,18 @@ local function note(group, what, exact, f, ...)
     end
 end
 
-local INPUTS = {unary = 1, unary_p = 1, test = 1, binary = 2, compare = 2, ternary = 3}
 local CAREFUL = {floor_div = 1, trunc_div = 1, remainder = 1, fmod = 1, lshift = 1, rshift = 1, pow = 1}
 
 local function arguments(op, x, y)
     if op.row == "ternary" then return x:ne(0), x, y end
     if op.row == "unary_p" then return x, 2, 3 end
-    if INPUTS[op.row] == 1 then return x end
+    if op.inputs == 1 then return x end
     return x, y
 end
 
 local function check_rows()
     for _, op in ipairs(luma.ops) do
-        for _, dtype in ipairs(INPUTS[op.row] and DTYPES or {}) do
+        for _, dtype in ipairs(op.inputs > 0 and DTYPES or {}) do
             local what = ("%s of %s"):format(op.name, dtype)
             local x, y = draw(dtype), draw(dtype, CAREFUL[op.name])
             note("elementwise", what, true, luma[op.name], arguments(op, x, y))
