@@ -518,6 +518,19 @@ it("NaN wins in every place", function()
   check.tensor({1, 2}, "int64", luma.tensor {{nan, nan}, {1, nan}}:argmin(2))
 end)
 
+it("extremes are found wherever in a row they stand", function()
+  for _, n in ipairs {7, 63, 64, 65, 127, 130, 321} do
+    for _, dtype in ipairs {"uint8", "int64", "float16", "float32", "float64"} do
+      local x = luma.ones(n, n, {dtype = dtype}):triu() -- in row i all from i on
+      assert.is_true(x:argmax(2):equal(luma.range(1, n)))
+      assert.is_true((1 - x):argmin(2):equal(luma.range(1, n)))
+    end
+    local x = luma.eye(n)
+    assert.is_true(x:log():neg():argmin(2):equal(luma.range(1, n)))
+    assert.is_true((x / (1 - x)):mul(0):argmax(2):equal(luma.range(1, n))) -- NaN in row i at i
+  end
+end)
+
 it("the first of equals", function()
   for _, layout in ipairs(layouts.views) do
     local function at(name, values, dtype)

@@ -77,6 +77,29 @@ static inline void lm_stream_copy(size_t nbytes, const char *x, char *y) {
     if (at < nbytes) memcpy(y + at, x + at, nbytes - at);
 }
 
+/* Which of 64 numbers are equal to v: bit k for x[k]. */
+static inline uint64_t lm_equal64_f32(const float *x, float v) {
+    uint64_t bits = 0;
+#if LM_LANES == 4
+    for (int k = 0; k < 64; k += 16)
+        bits |= (uint64_t)_mm512_cmpeq_ps_mask(_mm512_loadu_ps(x + k), _mm512_set1_ps(v)) << k;
+#elif LM_LANES == 2
+    for (int k = 0; k < 64; k += 8) {
+        __m256 same = _mm256_cmp_ps(_mm256_loadu_ps(x + k), _mm256_set1_ps(v), _CMP_EQ_OQ);
+        bits |= (uint64_t)(unsigned)_mm256_movemask_ps(same) << k;
+    }
+#elif defined(__SSE2__)
+    for (int k = 0; k < 64; k += 4) {
+        __m128 same = _mm_cmpeq_ps(_mm_loadu_ps(x + k), _mm_set1_ps(v));
+        bits |= (uint64_t)(unsigned)_mm_movemask_ps(same) << k;
+    }
+#else
+    for (int k = 0; k < 64; k++)
+        bits |= (uint64_t)(x[k] == v) << k;
+#endif
+    return bits;
+}
+
 /* The products of the low halves of the elements. */
 static inline lm_v64 lm_vector_mul_low(lm_v64 a, lm_v64 b) {
 #if LM_LANES == 4

@@ -5,6 +5,7 @@
 
 #include "cpu/keys.h"
 #include "cpu/level.h"
+#include "cpu/vector.h"
 #include "exps.h"
 #include "lanes.h"
 
@@ -256,6 +257,7 @@ static void prod_columns_i64(int64_t m, int64_t n, const char *x, int64_t sx, co
 #define INDEX int32_t
 #define FROM_KEY lm_unkey_f32
 #define IS_NAN(x) ((x) != (x))
+#define EQUAL64 lm_equal64_f32
 #include "reduce_arg.h"
 
 #define TOKEN f64

@@ -1,6 +1,6 @@
 /* reduce_arg.h -- positions of the greatest and least of one type, with the values. Template:
-** define TOKEN, TYPE, INDEX (an integer of its width, 4 bytes at least), FROM_KEY and IS_NAN, and
-** include after reduce_key.h of that token. Layer: kernels/cpu/level. */
+** define TOKEN, TYPE, INDEX (an integer of its width, 4 bytes at least), FROM_KEY, IS_NAN and, where
+** there is one, EQUAL64, and include after reduce_key.h of that token. Layer: kernels/cpu/level. */
 #define FN_(name, token) name##_##token
 #define FN__(name, token) FN_(name, token)
 #define FN(name) FN__(name, TOKEN)
@@ -18,7 +18,14 @@ LM_LANE bool FN(below)(TYPE x, TYPE best) {
 #define PIECE 256
 static int64_t FN(first)(const TYPE *x, int64_t n, TYPE v) {
     bool nan = IS_NAN(v);
-    for (int64_t k = 0; k < n; k += PIECE) {
+    int64_t k = 0;
+#ifdef EQUAL64
+    for (; !nan && n - k >= 64; k += 64) {
+        uint64_t here = EQUAL64(x + k, v);
+        if (here) return k + __builtin_ctzll(here);
+    }
+#endif
+    for (; k < n; k += PIECE) {
         int32_t width = n - k < PIECE ? (int32_t)(n - k) : PIECE, at = PIECE;
         for (int32_t i = 0; i < width; i++) {
             TYPE a = x[k + i];
@@ -97,3 +104,4 @@ static void FN(argmin_columns)(int64_t m, int64_t n, const char *x, int64_t sx, 
 #undef INDEX
 #undef FROM_KEY
 #undef IS_NAN
+#undef EQUAL64
