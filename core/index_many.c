@@ -103,9 +103,10 @@ static luma_status spread(luma_state *S, luma_tensor *plain, const luma_tensor *
     return LUMA_OK;
 }
 
-/* Writes values into x, or adds them, where several of them meet in float32 if need be. */
+/* Writes values into x, or adds them, where several of them meet in float32 if need be. fresh: x is of
+** no use after a failure. */
 static luma_status put(luma_state *S, luma_tensor *x, indices *ix, const luma_tensor *values,
-                       lm_index_kind kind) {
+                       lm_index_kind kind, bool fresh) {
     lm_index w;
     luma_tensor own, sum;
     const luma_dtype dtype = kind == LM_INDEX_ADD ? lm_index_sum_dtype(x) : x->dtype;
@@ -117,6 +118,7 @@ static luma_status put(luma_state *S, luma_tensor *x, indices *ix, const luma_te
     if (status == LUMA_OK) status = lm_index_adopt(S, &sum, x, lm_device_of(x), dtype);
     if (status == LUMA_OK) {
         walk_indices(S, &w, kind, &sum, ix);
+        w.fresh = fresh;
         status = spread(S, &w.plain, &own, &w);
         if (status == LUMA_OK) status = lm_index_walk_run(S, &w);
         if (status == LUMA_OK && dtype != x->dtype) status = lm_copy(S, x, &sum);
@@ -131,7 +133,7 @@ luma_status luma_index_put(luma_state *S, luma_tensor *x, int n, const luma_tens
     indices ix;
     LM_TRY(lm_tensor_check(S, 0, x, true));
     LM_TRY(indices_open(S, &ix, x, n, index));
-    luma_status status = put(S, x, &ix, values, LM_INDEX_WRITE);
+    luma_status status = put(S, x, &ix, values, LM_INDEX_WRITE, false);
     x->storage->version++;
     if (status != LUMA_OK) S->argument = 0;
     indices_close(S, &ix);
@@ -213,6 +215,7 @@ typedef struct {
     const columns *c;
     const luma_tensor *values;
     lm_index_kind kind;
+    const luma_tensor *out;
 } deed;
 
 static luma_status put_into(luma_state *S, luma_tensor *x, void *context) {
@@ -223,7 +226,7 @@ static luma_status put_into(luma_state *S, luma_tensor *x, void *context) {
         S->argument = 2;
         return status;
     }
-    status = put(S, x, &ix, d->values, d->kind);
+    status = put(S, x, &ix, d->values, d->kind, x != d->out);
     if (status != LUMA_OK && status != LUMA_ERR_MEMORY)
         S->argument = status == LUMA_ERR_INDEX ? 2 : 3;
     indices_close(S, &ix);
@@ -239,7 +242,7 @@ luma_status luma_index_put_list(luma_state *S, luma_tensor *out, const luma_tens
     LM_TRY(lm_index_place_check(S, 3, values, x));
     LM_TRY(lm_index_kind_check(S, 3, values, x));
     LM_TRY(columns_open(S, &c, x, n, index));
-    deed d = {&c, values, accumulate ? LM_INDEX_ADD : LM_INDEX_WRITE};
+    deed d = {&c, values, accumulate ? LM_INDEX_ADD : LM_INDEX_WRITE, out};
     luma_status status = lm_index_write_copy(S, out, x, put_into, &d);
     columns_close(S, &c);
     return status;

@@ -69,7 +69,7 @@ typedef struct {
     const deed *how;
     lm_index *w; /* lacks only `indexed` and the step of its index */
     int dim;
-    const luma_tensor *out; /* what is written, where that is x itself */
+    const luma_tensor *out; /* what a failure leaves as it was */
 } job;
 
 static luma_dtype walk_dtype(const deed *how, const luma_tensor *x) {
@@ -77,12 +77,13 @@ static luma_dtype walk_dtype(const deed *how, const luma_tensor *x) {
 }
 
 /* The walk over x, along dim. */
-static lm_index aimed(const lm_index *w, const luma_tensor *x, int dim) {
-    lm_index aim = *w;
+static lm_index aimed(const job *j, const luma_tensor *x) {
+    lm_index aim = *j->w;
     luma_tensor wide = lm_at_least_1d(x);
-    aim.indexed = lm_index_fixed_along(&wide, w, dim);
-    aim.parts[0].size = aim.parts[0].modulus = wide.layout.shape[dim];
-    aim.parts[0].step = wide.layout.stride[dim];
+    aim.indexed = lm_index_fixed_along(&wide, j->w, j->dim);
+    aim.fresh = x->storage != j->out->storage;
+    aim.parts[0].size = aim.parts[0].modulus = wide.layout.shape[j->dim];
+    aim.parts[0].step = wide.layout.stride[j->dim];
     return aim;
 }
 
@@ -90,7 +91,7 @@ static lm_index aimed(const lm_index *w, const luma_tensor *x, int dim) {
 static luma_status walk_number(luma_state *S, const job *j, const luma_tensor *x,
                                lm_index_kind kind, int64_t number) {
     luma_tensor one;
-    lm_index w = aimed(j->w, x, j->dim);
+    lm_index w = aimed(j, x);
     LM_TRY(lm_tensor_new(S, &one, lm_device_of(x), x->dtype, 0, NULL));
     luma_status status = lm_fill(S, &one, luma_integer(number).number);
     w.kind = kind;
@@ -105,7 +106,7 @@ static luma_status walk_number(luma_state *S, const job *j, const luma_tensor *x
 static luma_status clear_places(luma_state *S, const job *j, const luma_tensor *x) {
     if (j->how->kind == LM_INDEX_ADD) return walk_number(S, j, x, LM_INDEX_WRITE, 0);
     if (j->how->kind == LM_INDEX_MUL) return walk_number(S, j, x, LM_INDEX_WRITE, 1);
-    lm_index w = aimed(j->w, x, j->dim);
+    lm_index w = aimed(j, x);
     w.kind = LM_INDEX_WRITE;
     return lm_index_walk_run(S, &w);
 }
@@ -125,7 +126,7 @@ static luma_status count_terms(luma_state *S, luma_tensor *count, const job *j,
 static luma_status walk_sum(luma_state *S, const job *j, luma_tensor *sum, luma_tensor *count) {
     if (j->how->mean) LM_TRY(count_terms(S, count, j, sum));
     if (j->how->alone) LM_TRY(clear_places(S, j, sum));
-    lm_index w = aimed(j->w, sum, j->dim);
+    lm_index w = aimed(j, sum);
     LM_TRY(lm_index_walk_run(S, &w));
     if (!j->how->mean) return LUMA_OK;
     return lm_map_inplace(S, lm_dtype_is_float(sum->dtype) ? LM_OP_div : LM_OP_floor_div, sum, 2,

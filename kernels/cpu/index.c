@@ -134,19 +134,20 @@ static bool find_places(const job *j, const char *const *index, int64_t lo, int6
     const lm_index_kernels *k = lm_level_now()->index;
     const axis *a = &j->axes[j->n - 2];
     int64_t memory[BLOCK], base = j->w->index_base;
-    for (int64_t i = 0; i < n; i++)
+    if (a->indexed == 0) memset(at, 0, (size_t)n * sizeof *at);
+    for (int64_t i = 0; i < n && a->indexed != 0; i++)
         at[i] = (lo + i) * a->indexed;
     for (int p = 0; p < j->w->n; p++) {
         const lm_index_part *part = &j->w->parts[p];
         const int64_t *v =
             load(n, part->index.dtype, index[p] + lo * a->index[p], a->index[p], memory);
-        if (j->w->fresh && !k->valid(n, v, base, part->size)) return false;
         if (part->divisor == 1 && part->modulus == part->size) {
-            k->place(n, v, base, part->step * j->size, at);
+            if (!k->place(n, v, base, part->size, part->step * j->size, at)) return false;
         } else {
+            if (!k->valid(n, v, base, part->size)) return false;
             for (int64_t i = 0; i < n; i++)
                 memory[i] = (v[i] - base) / part->divisor % part->modulus;
-            k->place(n, memory, 0, part->step * j->size, at);
+            k->place(n, memory, 0, part->modulus, part->step * j->size, at);
         }
     }
     return true;

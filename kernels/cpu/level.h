@@ -35,8 +35,9 @@ typedef struct {
     lm_index_fn *join[4][LUMA_NDTYPES];
     /* whether base <= v[i] < base + size for all */
     bool (*valid)(int64_t n, const int64_t *v, int64_t base, int64_t size);
-    /* at[i] += (v[i] - base) * step */
-    void (*place)(int64_t n, const int64_t *v, int64_t base, int64_t step, int64_t *at);
+    /* at[i] += (v[i] - base) * step; false where valid is, and at is spent */
+    bool (*place)(int64_t n, const int64_t *v, int64_t base, int64_t size, int64_t step,
+                  int64_t *at);
     /* how many bytes are not 0; find: also where, in ascending order, into at[n] */
     int64_t (*count)(int64_t n, const uint8_t *x);
     int64_t (*find)(int64_t n, const uint8_t *x, int64_t *at);

@@ -88,9 +88,32 @@ static bool valid(int64_t n, const int64_t *v, int64_t base, int64_t size) {
     return outside == 0;
 }
 
-static void place(int64_t n, const int64_t *v, int64_t base, int64_t step, int64_t *at) {
-    for (int64_t i = 0; i < n; i++)
-        at[i] += (v[i] - base) * step;
+/* Products of halves are one instruction, of whole numbers several. */
+static bool place(int64_t n, const int64_t *v, int64_t base, int64_t size, int64_t step,
+                  int64_t *at) {
+    uint64_t outside = 0, most = (uint64_t)size, stride = (uint64_t)step;
+    int64_t i = 0;
+    if (most >> 32 == 0 && stride >> 32 == 0) {
+        const int64_t lanes = LM_VECTOR / 8;
+        lm_v64 wrong = {0}, from = (lm_v64){0} + (uint64_t)base, by = (lm_v64){0} + stride;
+        for (; i + lanes <= n; i += lanes) {
+            lm_v64 k, to;
+            memcpy(&k, v + i, sizeof k);
+            memcpy(&to, at + i, sizeof to);
+            k -= from;
+            wrong |= (lm_v64)(k >= most);
+            to += lm_vector_mul_low(k, by);
+            memcpy(at + i, &to, sizeof to);
+        }
+        for (int k = 0; k < lanes; k++)
+            outside |= wrong[k];
+    }
+    for (; i < n; i++) {
+        uint64_t k = (uint64_t)v[i] - (uint64_t)base;
+        outside |= k >= most;
+        at[i] = (int64_t)((uint64_t)at[i] + k * stride);
+    }
+    return outside == 0;
 }
 
 /* Counts in bytes, 64 side by side, before they could overflow. */

@@ -7,7 +7,12 @@
     static void NAME(int64_t n, const int64_t *at, char *plain, int64_t step, char *indexed,       \
                      const lm_index_row *row) {                                                    \
         const int64_t size = sizeof(LM_C);                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                          \
+        const bool single = row->length == 1; /* the common case */                                \
+        for (int64_t i = 0; i < n && single; i++) {                                                \
+            LM_C *to = (LM_C *)(void *)(indexed + at[i]);                                          \
+            *to = WORD(*to, *(const LM_C *)(const void *)(plain + i * step));                      \
+        }                                                                                          \
+        for (int64_t i = 0; i < n && !single; i++) {                                               \
             char *restrict y = indexed + at[i];                                                    \
             const char *restrict x = plain + i * step;                                             \
             if (row->plain == size && row->indexed == size) {                                      \
