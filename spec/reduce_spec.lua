@@ -344,6 +344,26 @@ it("norm: its forms, and what has none", function()
   check.raises("\"fro\"", function() return x:norm("nuc") end)
 end)
 
+it("NaN wherever it stands, and magnitudes, of long rows and their views", function()
+  for _, dtype in ipairs {"float32", "float64"} do
+    for _, n in ipairs {1, 7, 8, 33, 100, 1023, 1025, 2100} do
+      local x, sum = luma.range(1, n):to(dtype), n * (n + 1) // 2
+      for _, i in ipairs {1, (n + 1) // 2, n} do
+        local y = x:clone()
+        y[i] = nan
+        for _, v in ipairs {y, y:flip(1), luma.stack({y, x}, 2)[{":", 1}]} do
+          assert.equal(sum - i, v:nansum():item())
+          local mean = v:nanmean():item()
+          assert.is_true(n == 1 or math.abs(mean * (n - 1) / (sum - i) - 1) < 1e-6)
+        end
+      end
+      local signed = x * luma.where(luma.range(1, n):remainder(3):eq(0), -1, 1)
+      assert.equal(sum, signed:norm(1):item())
+      assert.is_true(luma.stack({signed, x}):norm(1, 2):eq(sum):all())
+    end
+  end
+end)
+
 it("what is no NaN: nansum, nanmean, count_nonzero", function()
   for _, dtype in ipairs(oracle.names) do
     for _, shape in ipairs {{300}, {31, 9}} do

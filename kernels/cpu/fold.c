@@ -159,7 +159,8 @@ typedef struct {
     lm_fold_op op;
     lm_term term;
     lm_fold_fn *fn;
-    int64_t width; /* results of the strip */
+    lm_fold_fn *of_terms; /* of rows of x as it is; may be NULL */
+    int64_t width;        /* results of the strip */
     lm_strip *s;
     lm_reduce_dim rows; /* nreduced == 2 or more and blocks of reduced rows: that dim */
     bool reduced_rows;
@@ -257,12 +258,17 @@ static void fold_block(run *u, int64_t m, int64_t sm, int64_t n, int64_t sn, con
     }
     _Alignas(64) char buffer[GATHERED * 8];
     int64_t wide = lm_min(n, GATHERED), tall = GATHERED / wide;
+    bool as_it_is = u->of_terms && sn == (int64_t)lm_dtype_size(w->dtype);
     for (int64_t i = 0; i < m; i += tall) {
         for (int64_t k = 0; k < n; k += wide) {
             int64_t rows = lm_min(m - i, tall), columns = lm_min(n - k, wide);
             int64_t row = w->by_columns ? 0 : i * step;
             lm_fold g = {value + row * size, f.position + row, f.param + row,
                          at + (w->by_columns ? i : k), step};
+            if (as_it_is) {
+                u->of_terms(rows, columns, x + i * sm + k * sn, sm, &g);
+                continue;
+            }
             gather_terms(u, rows, sm, columns, sn, x + i * sm + k * sn, buffer);
             call(u, rows, columns, buffer, columns * (int64_t)lm_dtype_size(w->dtype), &g);
         }
@@ -315,6 +321,8 @@ void lm_fold_walk(lm_walk *w, lm_folding f, const char *x, int64_t width, lm_str
     lm_fold_op op = f.op;
     run u = {.w = w, .op = op, .term = f.term, .width = width, .s = s};
     u.fn = (w->by_columns ? kernels->columns : kernels->rows)[op][w->dtype];
+    if (op == LM_FOLD_SUM && !w->by_columns && w->stored == w->dtype && f.term < LM_TERM_POWER)
+        u.of_terms = kernels->sums[f.term][w->dtype];
     s->blocks = s->depth = 0;
     lm_fold_start(op, w->dtype, width, s->value[0], s->position);
 

@@ -89,6 +89,8 @@ typedef struct {
     lm_fold_fn *columns[LM_NFOLDS][LUMA_NDTYPES];
     /* n elements side by side, in place or not; float32, float64; POWER as MAGNITUDE */
     void (*terms[LUMA_NDTYPES])(lm_term term, int64_t n, const char *x, char *y);
+    /* rows of SUM with that on the way; NULL: not there */
+    lm_fold_fn *sums[LM_TERM_POWER][LUMA_NDTYPES];
 } lm_reduce_kernels;
 
 /* cpu/level/gemm.c: the loops of the matrix product in one accumulator type. Strides count

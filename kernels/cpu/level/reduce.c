@@ -33,6 +33,45 @@ LM_LANE double square1(double x, double param) {
     return d * d;
 }
 
+typedef int64_t vi64 __attribute__((vector_size(8 * LM_D8_WIDTH)));
+
+LM_LANE lm_d8 number8(lm_d8 x, lm_d8 param) {
+    (void)param;
+    for (int p = 0; p < LM_D8_PARTS; p++)
+        x.part[p] = (lm_vf64)((vi64)x.part[p] & (vi64)(x.part[p] == x.part[p]));
+    return x;
+}
+
+LM_LANE double number1(double x, double param) {
+    (void)param;
+    return x == x ? x : 0;
+}
+
+LM_LANE lm_d8 is_number8(lm_d8 x, lm_d8 param) {
+    const lm_vf64 one = (lm_vf64){0} + 1;
+    (void)param;
+    for (int p = 0; p < LM_D8_PARTS; p++)
+        x.part[p] = (lm_vf64)((vi64)one & (vi64)(x.part[p] == x.part[p]));
+    return x;
+}
+
+LM_LANE double is_number1(double x, double param) {
+    (void)param;
+    return x == x ? 1 : 0;
+}
+
+LM_LANE lm_d8 magnitude8(lm_d8 x, lm_d8 param) {
+    (void)param;
+    for (int p = 0; p < LM_D8_PARTS; p++)
+        x.part[p] = (lm_vf64)((vi64)x.part[p] & INT64_MAX);
+    return x;
+}
+
+LM_LANE double magnitude1(double x, double param) {
+    (void)param;
+    return fabs(x);
+}
+
 #define TOKEN f32
 #define TYPE float
 #include "reduce_float.h"
@@ -387,4 +426,7 @@ extern const lm_reduce_kernels LM_TABLE(reduce);
 const lm_reduce_kernels LM_TABLE(reduce) = {
     .rows = FOLDS(rows),
     .columns = FOLDS(columns),
-    .terms = {[LUMA_FLOAT32] = terms_f32, [LUMA_FLOAT64] = terms_f64}};
+    .terms = {[LUMA_FLOAT32] = terms_f32, [LUMA_FLOAT64] = terms_f64},
+    .sums = {[LM_TERM_NAN_IS_0] = FLOATS(number, rows),
+             [LM_TERM_NUMBERS] = FLOATS(is_number, rows),
+             [LM_TERM_MAGNITUDE] = FLOATS(magnitude, rows)}};

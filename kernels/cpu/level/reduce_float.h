@@ -93,6 +93,16 @@ static void FN(squares_columns)(int64_t m, int64_t n, const char *x, int64_t sx,
     FN(total_columns)(m, n, x, sx, f, square8, square1);
 }
 
+#define SUM_ROWS(name)                                                                             \
+    static void FN(name##_rows)(int64_t m, int64_t n, const char *x, int64_t sx,                   \
+                                const lm_fold *f) {                                                \
+        FN(total_rows)(m, n, x, sx, f, name##8, name##1);                                          \
+    }
+SUM_ROWS(number)
+SUM_ROWS(is_number)
+SUM_ROWS(magnitude)
+#undef SUM_ROWS
+
 static double FN(product)(const TYPE *x, int64_t n) {
     lm_d8 a = lm_d8_splat(1);
     double rest = 1;
