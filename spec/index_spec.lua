@@ -466,6 +466,30 @@ describe("wrong indices", function()
     check.raises("index 6 at position [1, 299]", luma.take, luma.zeros(3), index:t())
   end)
 
+  it("are found at any place among many", function()
+    local x, ones = luma.zeros(5), luma.ones(523)
+    for _, place in ipairs {1, 4, 8, 9, 512, 513, 522, 523} do
+      for _, v in ipairs {0, 6, -1, 2 + (1 << 32)} do
+        local index = luma.range(1, 523) % 5 + 1
+        index[place] = v
+        local text = ("index %d at position [%d] is out of range for size 5"):format(v, place)
+        check.raises(text, x.gather, x, 1, index)
+        check.raises(text, x.scatter_add, x, 1, index, ones)
+        check.raises(text, x.scatter_reduce, x, 1, index, ones, {reduce = "mean"})
+        check.raises(text, x.index_put, x, {index}, ones, {accumulate = true})
+        check.raises(text, x.scatter_add_, x, 1, index, ones)
+        if not device.is_cpu then x = luma.zeros(5) end
+        check.tensor({0, 0, 0, 0, 0}, "float32", x)
+      end
+    end
+    local index, y = luma.range(1, 523) % 5 + 1, luma.range(1, 10)["::2"]
+    for _, view in ipairs {y, y:flip(1), y:expand(5)} do
+      check.tensor(view:totable(), "int64", view:index_select(1, index)["5:9"])
+    end
+    check.tensor({104, 105, 105, 105, 104}, "float32", x:scatter_add(1, index, ones))
+    check.tensor({104, 105, 105, 105, 104}, "float32", x:flip(1):scatter_add(1, 6 - index, ones):flip(1))
+  end)
+
   it("0 brings the remark on NumPy's labels", function()
     check.raises("(positions count from 1: add 1 to labels made by NumPy)", luma.index_select,
       luma.zeros(3), 1, {1, 0})
