@@ -325,12 +325,7 @@ static luma_status give_product(const sum *s, lm_scope *scope, luma_tensor *prod
         s->out->storage->version++;
         return status;
     }
-    luma_tensor *cast = lm_temp(scope);
-    if (product->dtype != s->dtype) {
-        LM_DO(scope, lm_cast(s->S, cast, product, s->dtype));
-        product = cast;
-    }
-    return scope->status == LUMA_OK ? lm_give(scope, s->out, product) : scope->status;
+    return scope->status == LUMA_OK ? lm_cast(s->S, s->out, product, s->dtype) : scope->status;
 }
 
 /* Ends with the product, a temporary of the scope. */

@@ -179,11 +179,10 @@ static luma_status compose_some(luma_state *S, const lm_attention *a, int64_t lo
     luma_tensor mask = queries_of(&a->mask, lo, hi), scale = luma_number(a->scale);
     luma_tensor least = luma_number(-HUGE_VAL);
     luma_dtype wide = lm_dtype_accumulator(a->q.dtype);
-    luma_tensor *many = lm_temp(&s), *scaled = lm_temp(&s), *scores = lm_temp(&s);
-    luma_tensor *p = lm_temp(&s), *y = lm_temp(&s), *wide_v = lm_temp(&s);
+    luma_tensor *many = lm_temp_cast(&s, &q, wide), *scaled = lm_temp(&s), *scores = lm_temp(&s);
+    luma_tensor *p = lm_temp(&s), *y = lm_temp(&s);
     int n = k.layout.ndim;
     k.layout = lm_layout_transpose(&k.layout, n - 2, n - 1);
-    LM_DO(&s, lm_cast(S, many, &q, wide));
     LM_DO(&s, luma_mul(S, scaled, many, &scale));
     LM_DO(&s, luma_matmul(S, scores, scaled, &k));
     if (mask.storage && mask.dtype == LUMA_BOOL && s.status == LUMA_OK)
@@ -196,8 +195,8 @@ static luma_status compose_some(luma_state *S, const lm_attention *a, int64_t lo
         LM_DO(&s, luma_where(S, scores, seen, scores, &least));
     }
     LM_DO(&s, luma_softmax(S, p, scores, -1));
-    LM_DO(&s, lm_cast(S, wide_v, &a->v, wide));
-    LM_DO(&s, luma_matmul(S, y, p, wide_v));
+    luma_tensor *values = lm_temp_cast(&s, &a->v, wide);
+    LM_DO(&s, luma_matmul(S, y, p, values));
     LM_DO(&s, lm_copy(S, &out, y));
     return lm_scope_close(&s);
 }

@@ -36,16 +36,12 @@ static luma_status check(luma_state *S, const luma_tensor *const *xs, int n) {
 
 /* What the composition computes in, of values that shall have the dtype `result`. */
 static luma_tensor *as(lm_scope *s, const luma_tensor *x, luma_dtype result) {
-    luma_tensor *t = lm_temp(s);
-    LM_DO(s, lm_cast(s->S, t, x, wide(result)));
-    return t;
+    return lm_temp_cast(s, x, wide(result));
 }
 
 /* r, a temporary in the wide dtype, as the result. */
 static luma_status give(lm_scope *s, luma_tensor *out, luma_tensor *r, luma_dtype result) {
-    luma_tensor *t = lm_temp(s);
-    LM_DO(s, lm_cast(s->S, t, r, result));
-    LM_DO(s, lm_give(s, out, t));
+    LM_DO(s, lm_cast(s->S, out, r, result));
     return lm_scope_close(s);
 }
 

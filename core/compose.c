@@ -18,6 +18,12 @@ luma_tensor *lm_temp(lm_scope *s) {
     return &s->temps[s->n++];
 }
 
+luma_tensor *lm_temp_cast(lm_scope *s, const luma_tensor *x, luma_dtype dtype) {
+    luma_tensor *t = lm_temp(s);
+    LM_DO(s, lm_cast(s->S, t, x, dtype));
+    return t;
+}
+
 void lm_temp_drop(lm_scope *s, luma_tensor *temp) {
     luma_release(s->S, temp);
 }

@@ -28,10 +28,13 @@ typedef struct {
 void lm_scope_open(lm_scope *s, luma_state *S);
 /* A tensor that lives until the scope is closed: LUMA_NEW. */
 luma_tensor *lm_temp(lm_scope *s);
+/* x in a dtype, or x itself where that is its own: not to be written. A step of its own, never within
+** LM_DO. */
+luma_tensor *lm_temp_cast(lm_scope *s, const luma_tensor *x, luma_dtype dtype);
 /* Releases a temporary before that. */
 void lm_temp_drop(lm_scope *s, luma_tensor *temp);
 /* *out becomes the temporary x; a tensor to write into, which must have its shape, dtype and device,
-** takes its elements. */
+** takes its elements. lm_cast does the same in another dtype. */
 luma_status lm_give(lm_scope *s, luma_tensor *out, luma_tensor *x);
 /* Releases the temporaries and returns how it went. */
 luma_status lm_scope_close(lm_scope *s);

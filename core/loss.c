@@ -61,9 +61,7 @@ static void loss_open(luma_state *S, loss *l, luma_tensor *out, luma_dtype met,
 
 /* x in the dtype of the computation: not to be written. */
 static luma_tensor *as_computed(loss *l, const luma_tensor *x) {
-    luma_tensor *t = lm_temp(&l->s);
-    LM_DO(&l->s, lm_cast(l->s.S, t, x, l->compute));
-    return t;
+    return lm_temp_cast(&l->s, x, l->compute);
 }
 
 /* A copy of x in that dtype, of its shape: to be written. */
@@ -79,7 +77,7 @@ static luma_tensor *as_own(loss *l, const luma_tensor *x) {
 /* From the losses of all places, and the number that a mean divides by (NULL: that of the places). */
 static luma_status loss_close(loss *l, luma_tensor *each, const luma_tensor *count) {
     lm_scope *s = &l->s;
-    luma_tensor *y = each, *sum = lm_temp(s), *mean = lm_temp(s), *rounded = lm_temp(s);
+    luma_tensor *y = each, *sum = lm_temp(s), *mean = lm_temp(s);
     if (l->reduction == LUMA_REDUCTION_SUM || (l->reduction == LUMA_REDUCTION_MEAN && count)) {
         LM_DO(s, luma_sum(s->S, sum, each, 0, NULL, false));
         y = sum;
@@ -91,11 +89,7 @@ static luma_status loss_close(loss *l, luma_tensor *each, const luma_tensor *cou
         LM_DO(s, luma_div(s->S, mean, sum, count));
         y = mean;
     }
-    if (l->compute != l->result) {
-        LM_DO(s, lm_cast(s->S, rounded, y, l->result));
-        y = rounded;
-    }
-    LM_DO(s, lm_give(s, l->out, y));
+    LM_DO(s, lm_cast(s->S, l->out, y, l->result));
     return lm_scope_close(s);
 }
 

@@ -269,9 +269,8 @@ static luma_status elements_at(luma_state *S, luma_tensor *out, const line *l,
         shape[d] = d == l->dim ? places->layout.shape[d] : sorted->layout.shape[d];
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *integers = lm_temp(&s), *counted = lm_temp(&s), *all = lm_temp(&s);
-    luma_tensor *found = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, integers, places, LUMA_INT64));
+    luma_tensor *integers = lm_temp_cast(&s, places, LUMA_INT64);
+    luma_tensor *counted = lm_temp(&s), *all = lm_temp(&s), *found = lm_temp(&s);
     LM_DO(&s, luma_add(S, counted, integers, &base));
     LM_DO(&s, luma_expand(S, all, counted, sorted->layout.ndim, shape));
     LM_DO(&s, luma_gather(S, found, sorted, l->dim, all));
@@ -415,8 +414,7 @@ static luma_status quantile(luma_state *S, luma_tensor *out, const luma_tensor *
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), dtype, ndim, shape, inputs, 2, 0));
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *floats = lm_temp(&s), *flat = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, floats, &l.x, dtype));
+    luma_tensor *floats = lm_temp_cast(&s, &l.x, dtype), *flat = lm_temp(&s);
     if (!has_dim) LM_DO(&s, luma_reshape(S, flat, floats, 1, &all));
     if (s.status == LUMA_OK) {
         l.x = has_dim ? *floats : *flat;

@@ -182,12 +182,12 @@ static luma_status averages(luma_state *S, luma_tensor *out, const luma_tensor *
         return lm_result_close(S, &r, run(S, p, call, &r.work, NULL, x));
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *wide = lm_temp(&s), *y = lm_temp(&s);
+    luma_tensor *y = lm_temp(&s);
     if (p->whole) {
         int64_t dims[3] = {-1, -2, -3};
         LM_DO(&s, luma_mean(S, y, x, p->dims, dims, true));
     } else {
-        LM_DO(&s, lm_cast(S, wide, x, compute));
+        luma_tensor *wide = lm_temp_cast(&s, x, compute);
         LM_DO(&s, lm_tensor_new(S, y, lm_device_of(x), compute, x->layout.ndim, p->shape));
         LM_DO(&s, run(S, p, call, y, NULL, wide));
     }

@@ -84,8 +84,7 @@ luma_status luma_quantize_blocks(luma_state *S, luma_tensor *out, const luma_ten
     if (luma_numel(x) == 0) return lm_result_close(S, &r, LUMA_OK);
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *values = lm_temp(&s), *dense = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, values, x, LUMA_FLOAT32));
+    luma_tensor *values = lm_temp_cast(&s, x, LUMA_FLOAT32), *dense = lm_temp(&s);
     LM_DO(&s, luma_contiguous(S, dense, values));
     LM_DO(&s, run(S, LM_QUANT_MAKE, format, &r.work, dense, NULL));
     return lm_result_close(S, &r, lm_scope_close(&s));
@@ -150,9 +149,8 @@ luma_status luma_matmul_blocks(luma_state *S, luma_tensor *out, const luma_tenso
     }
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *values = lm_temp(&s), *rows = lm_temp(&s), *dense = lm_temp(&s);
-    luma_tensor *y = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, values, x, LUMA_FLOAT32));
+    luma_tensor *values = lm_temp_cast(&s, x, LUMA_FLOAT32);
+    luma_tensor *rows = lm_temp(&s), *dense = lm_temp(&s), *y = lm_temp(&s);
     LM_DO(&s, luma_contiguous(S, rows, values));
     LM_DO(&s, dense_blocks(S, dense, blocks));
     if (x->dtype == LUMA_FLOAT32) {

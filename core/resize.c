@@ -295,17 +295,10 @@ luma_status luma_interpolate(luma_state *S, luma_tensor *out, const luma_tensor 
     luma_dtype compute = !linear || dtype == LUMA_FLOAT64 ? dtype : LUMA_FLOAT32;
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *y = lm_temp(&s), *rounded = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, y, x, compute));
+    luma_tensor *y = lm_temp_cast(&s, x, compute);
     LM_DO(&s, resize(S, y, axes, dims, linear));
-    if (dtype != compute) {
-        LM_DO(&s, lm_cast(S, rounded, y, dtype));
-        y = rounded;
-    } else if (y->storage == x->storage) {
-        LM_DO(&s, luma_clone(S, rounded, y));
-        y = rounded;
-    }
-    LM_DO(&s, lm_give(&s, out, y));
+    bool same = dtype == compute && y->storage == x->storage;
+    LM_DO(&s, same ? luma_clone(S, out, y) : lm_cast(S, out, y, dtype));
     return lm_scope_close(&s);
 }
 

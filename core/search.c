@@ -10,8 +10,7 @@
 static luma_status ready(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_dtype dtype) {
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *cast = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, cast, x, dtype));
+    luma_tensor *cast = lm_temp_cast(&s, x, dtype);
     LM_DO(&s, luma_contiguous(S, out, cast));
     return lm_scope_close(&s);
 }
@@ -196,11 +195,11 @@ luma_status lm_count_labels(luma_state *S, luma_tensor *out, const luma_tensor *
     lm_scope_open(&s, S);
     const char *device = lm_device_of(x)->name;
     luma_dtype dtype = weights && lm_dtype_is_float(weights->dtype) ? weights->dtype : LUMA_INT64;
-    luma_tensor *sums = lm_temp(&s), *one = lm_temp(&s), *ones = lm_temp(&s), *w = lm_temp(&s);
+    luma_tensor *sums = lm_temp(&s), *one = lm_temp(&s), *ones = lm_temp(&s);
     luma_scalar none = {.kind = LUMA_IS_INT}, unit = {.kind = LUMA_IS_INT, .u.i = 1};
     LM_DO(&s, luma_full(S, sums, 1, &n, none, dtype, device));
     if (weights) {
-        LM_DO(&s, lm_cast(S, w, weights, dtype));
+        luma_tensor *w = lm_temp_cast(&s, weights, dtype);
         LM_DO(&s, luma_index_add(S, out, sums, 0, x, w));
     } else {
         LM_DO(&s, luma_full(S, one, 0, NULL, unit, dtype, device));
@@ -281,10 +280,10 @@ luma_status luma_histc(luma_state *S, luma_tensor *out, const luma_tensor *x, in
     LM_TRY(lm_result_open(S, &r, out, lm_device_of(x), dtype, 1, &bins, &x, 1, 0));
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *edges = lm_temp(&s), *wide = lm_temp(&s), *flat = lm_temp(&s), *at = lm_temp(&s);
+    luma_tensor *edges = lm_temp(&s), *flat = lm_temp(&s), *at = lm_temp(&s);
     luma_tensor *counts = lm_temp(&s), *inner = lm_temp(&s);
     LM_DO(&s, make_edges(S, edges, bins, min, max, lm_device_of(x)));
-    LM_DO(&s, lm_cast(S, wide, x, LUMA_FLOAT64));
+    luma_tensor *wide = lm_temp_cast(&s, x, LUMA_FLOAT64);
     LM_DO(&s, luma_reshape(S, flat, wide, 1, &all));
     LM_DO(&s, search(S, at, edges, flat, true, 0, 0));
     LM_DO(&s, lm_count_labels(S, counts, at, NULL, bins + 2));

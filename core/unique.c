@@ -190,10 +190,9 @@ static luma_status count_all(luma_state *S, luma_tensor *made[3], const luma_ten
     luma_tensor zero = luma_integer(0), off = luma_integer(base - 1);
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *wide = lm_temp(&s), *flat = lm_temp(&s), *labels = lm_temp(&s);
+    luma_tensor *wide = lm_temp_cast(&s, x, LUMA_INT64), *flat = lm_temp(&s), *labels = lm_temp(&s);
     luma_tensor *often = lm_temp(&s), *there = lm_temp(&s), *places = lm_temp(&s);
     luma_tensor *at = lm_temp(&s), *value = lm_temp(&s);
-    LM_DO(&s, lm_cast(S, wide, x, LUMA_INT64));
     LM_DO(&s, luma_reshape(S, flat, wide, 1, &all));
     LM_DO(&s, luma_add(S, labels, flat, &down));
     LM_DO(&s, lm_count_labels(S, often, labels, NULL, span));
