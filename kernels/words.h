@@ -197,23 +197,23 @@ LM_APART double lm_fmod_far_f64(double a, double b) {
 
 /* Exact, as any fmod. The library goes bit by bit; a quotient that double holds makes it one step,
 ** which is not to be trusted where x < y, since y may be infinite. */
-LM_FN float lm_fmod_f32(float a, float b) {
+LM_FN bool lm_fmod_is_near_f32(float a, float b) {
+    return (double)lm_abs_f32(a) / (double)lm_abs_f32(b) < 0x1p28;
+}
+LM_FN float lm_fmod_near_f32(float a, float b) {
     double x = (double)lm_abs_f32(a), y = (double)lm_abs_f32(b), q = x / y;
-    if (!(q < 0x1p28)) return lm_fmod_far_f32(a, b);
     /* the quotient of two floats is not within 2^-53 of a whole number unless it is one */
     double r = x - trunc(q) * y;
     return lm_copysign_f32((float)(x < y ? x : r), a);
 }
-LM_FN double lm_fmod_f64(double a, double b) {
-#if LM_HAS_FMA
+LM_FN bool lm_fmod_is_near_f64(double a, double b) {
+    return LM_HAS_FMA && lm_abs_f64(a) / lm_abs_f64(b) < 0x1p53;
+}
+LM_FN double lm_fmod_near_f64(double a, double b) {
     double x = lm_abs_f64(a), y = lm_abs_f64(b), q = x / y;
-    if (!(q < 0x1p53)) return lm_fmod_far_f64(a, b);
     double r = lm_fma_f64(-trunc(q), y, x); /* exact; below 0 where q was rounded up */
     r = r < 0 ? r + y : r;
     return lm_copysign_f64(x < y ? x : r, a);
-#else
-    return lm_fmod_far_f64(a, b);
-#endif
 }
 
 /* Rounded once on every machine. */

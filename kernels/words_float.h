@@ -44,10 +44,15 @@ LM_FN LM_C LM_NAME(floordiv)(LM_C a, LM_C b) {
 LM_FN LM_C LM_NAME(truncdiv)(LM_C a, LM_C b) {
     return LM_NAME(trunc)(a / b);
 }
-/* Lua's: the sign of b, unless the remainder is a zero, which keeps the sign of a. */
-LM_FN LM_C LM_NAME(remainder)(LM_C a, LM_C b) {
-    LM_C r = LM_NAME(fmod)(a, b);
+LM_FN LM_C LM_NAME(fmod)(LM_C a, LM_C b) {
+    return LM_NAME(fmod_is_near)(a, b) ? LM_NAME(fmod_near)(a, b) : LM_NAME(fmod_far)(a, b);
+}
+/* Lua's: the sign of b, unless the remainder r of fmod is a zero, which keeps the sign of a. */
+LM_FN LM_C LM_NAME(remainder_of)(LM_C r, LM_C b) {
     return (((r > 0) & (b < 0)) | ((r < 0) & (b > 0))) ? r + b : r;
+}
+LM_FN LM_C LM_NAME(remainder)(LM_C a, LM_C b) {
+    return LM_NAME(remainder_of)(LM_NAME(fmod)(a, b), b);
 }
 
 /* ---- made of the words of math_logs.h ---- */

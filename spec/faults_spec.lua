@@ -59,6 +59,40 @@ it("floor division of integers rounds down", function()
   end
 end)
 
+it("remainders of floats are those of exact arithmetic, whatever the quotient", function()
+  local odd = {0.0, -0.0, 1e-40, -1e-30, 1e30, -1e38, 3e-5, inf, -inf, nan}
+  local formulas = {fmod = math.fmod, remainder = function(a, b) return a % b end}
+  local function same(want, got) return want == got or (want ~= want and got ~= got) end
+  for dtype, code in pairs {float32 = "f", float64 = "d"} do
+    local function rounded(value) return string.unpack(code, string.pack(code, value)) end
+    local a = luma.randn(203, {dtype = dtype}):mul(10)
+    local b = luma.randn(203, {dtype = dtype})
+    for i = 1, 203, 29 do -- quotients that are near stand beside such that are not
+      a[i], b[i + 3] = odd[i // 29 + 1], odd[i // 29 + 2]
+      b[i + 7] = odd[i // 29 + 3]
+    end
+    local x, y = a:totable(), b:totable()
+    for name, formula in pairs(formulas) do
+      local op = luma[name]
+      local whole, inplace = op(a, b):totable(), a:clone()[name .. "_"](a:clone(), b):totable()
+      local turned = op(a:flip(1), b:flip(1)):flip(1):totable()
+      for i = 1, #x do
+        local want = rounded(formula(x[i], y[i]))
+        if not (same(want, whole[i]) and same(want, inplace[i]) and same(want, turned[i])) then
+          error(("%s %s(%s, %s): %s, not %s"):format(dtype, name, x[i], y[i], whole[i], want))
+        end
+      end
+      for i = 1, #x, 29 do
+        local by_one, of_one = op(a, b[i]):totable(), op(a[i], b):totable()
+        for k = 1, #x do
+          assert.is_true(same(rounded(formula(x[k], y[i])), by_one[k]))
+          assert.is_true(same(rounded(formula(x[i], y[k])), of_one[k]))
+        end
+      end
+    end
+  end
+end)
+
 it("integers divided by zero are an error, floats are not", function()
   for _, dtype in ipairs(integers) do
     each_layout({1, 2, 3}, dtype, function(x)

@@ -227,6 +227,41 @@ LM_FN void LM_NAME(test_row)(lm_op op, int64_t n, uint8_t *r, const LM_C *x, LM_
 #else
 #define BY_F64(name, call)
 #endif
+/* fmod and remainder in vectors; a chunk with a quotient that takes the library goes one by one. */
+#undef BY_STEP
+#if LM_KIND == LM_FLOAT
+static __attribute__((noinline)) void LM_NAME(modulo)(int64_t n, LM_C *r, const LM_C *x, bool x_one,
+                                                      const LM_C *y, bool y_one, bool floor) {
+    const LM_C c = *x, d = *y;
+    for (int64_t from = 0; from < n; from += LM_CHUNK) {
+        const int64_t m = n - from < LM_CHUNK ? n - from : LM_CHUNK;
+        LM_C value[LM_CHUNK], divisor[LM_CHUNK];
+        int far = 0;
+        for (int64_t i = 0; i < m; i++)
+            value[i] = x_one ? c : x[from + i];
+        for (int64_t i = 0; i < m; i++)
+            divisor[i] = y_one ? d : y[from + i];
+#pragma omp simd reduction(| : far)
+        for (int64_t i = 0; i < m; i++) {
+            far |= !LM_NAME(fmod_is_near)(value[i], divisor[i]);
+            value[i] = LM_NAME(fmod_near)(value[i], divisor[i]);
+        }
+        for (int64_t i = 0; far && i < m; i++)
+            value[i] = LM_NAME(fmod)(x_one ? c : x[from + i], divisor[i]);
+#pragma omp simd
+        for (int64_t i = 0; i < m; i++)
+            r[from + i] = floor ? LM_NAME(remainder_of)(value[i], divisor[i]) : value[i];
+    }
+}
+#define BY_STEP(name, x_one, y_one)                                                                \
+    if (LM_OP_##name == LM_OP_fmod || LM_OP_##name == LM_OP_remainder) {                           \
+        LM_NAME(modulo)                                                                            \
+        (n, (LM_C *)(void *)r, x, x_one, y, y_one, LM_OP_##name == LM_OP_remainder);               \
+        return;                                                                                    \
+    }
+#else
+#define BY_STEP(name, x_one, y_one)
+#endif
 #define WIDE_LINE(name, line) lm_##name##_##line##_f64
 
 #define UNARY_ROW(name, R, LOOP, loop, scalar, p0_, p1_, long_word)                                \
@@ -248,6 +283,7 @@ LM_FN void LM_NAME(test_row)(lm_op op, int64_t n, uint8_t *r, const LM_C *x, LM_
                lm_binary_by_f64(n, (float *)(void *)r, (const float *)(const void *)x,             \
                                 (const float *)(const void *)y,                                    \
                                 (lm_wide_binary *)(void (*)(void))WIDE_LINE(name, kind##_line)))   \
+        BY_STEP(name, x_one, y_one)                                                                \
         loop(n, r, x, x_one, y, y_one, (streams) && stream, SCALAR(name));                         \
     }
 #define BINARY_ROW(name, R, LOOP, loop, scalar, long_word, streams)                                \
