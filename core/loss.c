@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compose.h"
+#include "fused.h"
 #include "index.h"
 
 #define MAP1(s, op, x)                                                                             \
@@ -11,20 +12,14 @@
 #define MAP2(s, op, x, y)                                                                          \
     LM_DO(s, lm_map_inplace((s)->S, LM_OP_##op, x, 2, (const luma_tensor *[]){x, y}, NULL))
 
-static const luma_scalar absent = {.kind = LUMA_NOT_A_NUMBER};
-
 static luma_scalar real(double v) {
     return luma_number(v).number;
 }
 
-/* x = x * mul + add; x = x held above or below. */
+/* x = x * mul + add. */
 static void affine(lm_scope *s, luma_tensor *x, double mul, double add) {
     luma_scalar p[2] = {real(mul), real(add)};
     LM_DO(s, lm_map_inplace(s->S, LM_OP_affine, x, 1, (const luma_tensor *[]){x}, p));
-}
-static void clamp(lm_scope *s, luma_tensor *x, luma_scalar least, luma_scalar greatest) {
-    luma_scalar p[2] = {least, greatest};
-    LM_DO(s, lm_map_inplace(s->S, LM_OP_clamp, x, 1, (const luma_tensor *[]){x}, p));
 }
 static void masked(lm_scope *s, luma_tensor *x, const luma_tensor *mask, const luma_tensor *value) {
     LM_DO(s, luma_masked_fill(s->S, x, x, mask, value));
@@ -41,6 +36,7 @@ typedef struct {
     luma_dtype result, compute;
     luma_reduction reduction;
     int reduction_argument;
+    luma_program *rows; /* what runs in one pass; NULL: nothing yet */
 } loss;
 
 static luma_status check_reduction(luma_state *S, int argument, luma_reduction reduction,
@@ -57,6 +53,7 @@ static void loss_open(luma_state *S, loss *l, luma_tensor *out, luma_dtype met,
     l->result = lm_dtype_floating(S, met);
     l->compute = lm_dtype_accumulator(l->result);
     l->reduction = reduction;
+    l->rows = NULL;
 }
 
 /* x in the dtype of the computation: not to be written. */
@@ -90,7 +87,41 @@ static luma_status loss_close(loss *l, luma_tensor *each, const luma_tensor *cou
         y = mean;
     }
     LM_DO(s, lm_cast(s->S, l->out, y, l->result));
+    luma_program_free(l->rows);
     return lm_scope_close(s);
+}
+
+/* ---- rows in one pass ----*/
+
+enum { NONE = -1 }; /* no second or third argument of a row */
+
+static void rows_open(loss *l, int ninputs) {
+    LM_DO(&l->s, luma_program_new(l->s.S, &l->rows, ninputs));
+}
+
+/* Number of the value of a row, or of a number: values 0, 1, ... are the inputs. */
+static int row(loss *l, lm_op op, int a, int b, int c) {
+    int value = 0, n = c != NONE ? 3 : b != NONE ? 2 : 1;
+    LM_DO(&l->s, lm_fused_add(l->s.S, l->rows, op, false, n, (const int[]){a, b, c}, &value));
+    return value;
+}
+
+static int constant(loss *l, double v) {
+    int value = 0;
+    LM_DO(&l->s, luma_program_number(l->s.S, l->rows, real(v), &value));
+    return value;
+}
+
+static int affine_row(loss *l, int a, double mul, double add) {
+    int by = constant(l, mul), more = constant(l, add);
+    return row(l, LM_OP_affine, a, by, more);
+}
+
+/* The value, in a tensor of its own. */
+static luma_tensor *rows_run(loss *l, int value, const luma_tensor *const *inputs) {
+    luma_tensor *y = lm_temp(&l->s);
+    LM_DO(&l->s, lm_fused_run(l->s.S, y, l->rows, value, inputs, NULL));
+    return y;
 }
 
 /* y is a tensor whose shape broadcasts to that of x. */
@@ -136,41 +167,39 @@ static luma_status check_weight(luma_state *S, int argument, const char *name,
 
 /* ---- differences -----------------------------------------------------------------------------*/
 
-/* x - y, in a tensor of its own. */
-static luma_tensor *difference(loss *l, const luma_tensor *x, const luma_tensor *y) {
-    luma_tensor *d = lm_temp(&l->s);
-    const luma_tensor *a = as_computed(l, x), *b = as_computed(l, y);
-    LM_DO(&l->s, luma_sub(l->s.S, d, a, b));
-    return d;
+/* The value of f of x - y, in a tensor of its own. */
+static luma_tensor *of_difference(loss *l, const luma_tensor *x, const luma_tensor *y, lm_op f) {
+    const luma_tensor *both[] = {as_computed(l, x), as_computed(l, y)};
+    rows_open(l, 2);
+    return rows_run(l, row(l, f, row(l, LM_OP_sub, 0, 1, NONE), NONE, NONE), both);
 }
 
 luma_status luma_mse_loss(luma_state *S, luma_tensor *out, const luma_tensor *x,
                           const luma_tensor *target, luma_reduction reduction) {
     loss l;
     LM_TRY(pair_open(S, &l, out, x, target, reduction, 3, LUMA_REDUCTION_NONE));
-    luma_tensor *d = difference(&l, x, target);
-    MAP1(&l.s, square, d);
-    return loss_close(&l, d, NULL);
+    return loss_close(&l, of_difference(&l, x, target, LM_OP_square), NULL);
 }
 
 luma_status luma_l1_loss(luma_state *S, luma_tensor *out, const luma_tensor *x,
                          const luma_tensor *target, luma_reduction reduction) {
     loss l;
     LM_TRY(pair_open(S, &l, out, x, target, reduction, 3, LUMA_REDUCTION_NONE));
-    luma_tensor *d = difference(&l, x, target);
-    MAP1(&l.s, abs, d);
-    return loss_close(&l, d, NULL);
+    return loss_close(&l, of_difference(&l, x, target, LM_OP_abs), NULL);
 }
 
-/* Of d = |x - y| and m = min(d, delta) m (d - m / 2): d^2 / 2 up to delta, then delta (d - delta / 2). */
-static luma_tensor *bent(loss *l, const luma_tensor *x, const luma_tensor *y, double delta) {
-    luma_tensor *d = difference(l, x, y), *m = lm_temp(&l->s), *half = lm_temp(&l->s);
-    MAP1(&l->s, abs, d);
-    LM_DO(&l->s, luma_clamp(l->s.S, m, d, absent, real(delta)));
-    LM_DO(&l->s, luma_affine(l->s.S, half, m, real(0.5), real(0)));
-    MAP2(&l->s, sub, d, half);
-    MAP2(&l->s, mul, d, m);
-    return d;
+/* Of d = |x - y| and m = min(d, delta) m (d - m / 2): d^2 / 2 up to delta, then delta (d - delta / 2);
+** by a number. */
+static luma_tensor *bent(loss *l, const luma_tensor *x, const luma_tensor *y, double delta,
+                         double by) {
+    const luma_tensor *both[] = {as_computed(l, x), as_computed(l, y)};
+    rows_open(l, 2);
+    int d = row(l, LM_OP_abs, row(l, LM_OP_sub, 0, 1, NONE), NONE, NONE);
+    int m = row(l, LM_OP_clamp, d, NONE, constant(l, delta));
+    int rest = row(l, LM_OP_sub, d, affine_row(l, m, 0.5, 0), NONE);
+    int value = row(l, LM_OP_mul, rest, m, NONE);
+    if (by != 1) value = row(l, LM_OP_div, value, constant(l, by), NONE);
+    return rows_run(l, value, both);
 }
 
 luma_status luma_huber(luma_state *S, luma_tensor *out, const luma_tensor *x,
@@ -179,7 +208,7 @@ luma_status luma_huber(luma_state *S, luma_tensor *out, const luma_tensor *x,
     LM_TRY(pair_open(S, &l, out, x, target, reduction, 4, LUMA_REDUCTION_NONE));
     if (!(delta > 0))
         return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "%g: a positive number expected", delta);
-    return loss_close(&l, bent(&l, x, target, delta), NULL);
+    return loss_close(&l, bent(&l, x, target, delta, 1), NULL);
 }
 
 luma_status luma_smooth_l1(luma_state *S, luma_tensor *out, const luma_tensor *x,
@@ -189,9 +218,7 @@ luma_status luma_smooth_l1(luma_state *S, luma_tensor *out, const luma_tensor *x
     LM_TRY(pair_open(S, &l, out, x, target, reduction, 4, LUMA_REDUCTION_NONE));
     if (!(beta > 0) || isinf(beta))
         return lm_fail(S, LUMA_ERR_ARGUMENT, 3, "%g: a number of at least 0 expected", beta);
-    luma_tensor *d = bent(&l, x, target, beta), by = luma_number(beta);
-    MAP2(&l.s, div, d, &by);
-    return loss_close(&l, d, NULL);
+    return loss_close(&l, bent(&l, x, target, beta, beta), NULL);
 }
 
 /* ---- probabilities of two ways ---------------------------------------------------------------*/
@@ -202,20 +229,17 @@ luma_status luma_bce(luma_state *S, luma_tensor *out, const luma_tensor *x,
     loss l;
     LM_TRY(pair_open(S, &l, out, x, target, reduction, 4, LUMA_REDUCTION_NONE));
     LM_TRY(check_weight(S, 3, "the weight", weight, x));
-    luma_tensor *yes = as_own(&l, x), *no = as_own(&l, x), *rest = as_own(&l, target);
-    const luma_tensor *t = as_computed(&l, target);
-    MAP1(&l.s, log, yes);
-    clamp(&l.s, yes, real(-100), absent);
-    MAP2(&l.s, mul, yes, t);
-    affine(&l.s, no, -1, 0);
-    MAP1(&l.s, log1p, no);
-    clamp(&l.s, no, real(-100), absent);
-    affine(&l.s, rest, -1, 1);
-    MAP2(&l.s, mul, no, rest);
-    MAP2(&l.s, add, yes, no);
-    affine(&l.s, yes, -1, 0);
-    if (weight) MAP2(&l.s, mul, yes, weight);
-    return loss_close(&l, yes, NULL);
+    const luma_tensor *both[] = {as_computed(&l, x), as_computed(&l, target)};
+    rows_open(&l, 2);
+    int least = constant(&l, -100), no = affine_row(&l, 0, -1, 0);
+    int log = row(&l, LM_OP_log, 0, NONE, NONE), log1p = row(&l, LM_OP_log1p, no, NONE, NONE);
+    int yes = row(&l, LM_OP_mul, row(&l, LM_OP_clamp, log, least, NONE), 1, NONE);
+    no = row(&l, LM_OP_mul, row(&l, LM_OP_clamp, log1p, least, NONE), affine_row(&l, 1, -1, 1),
+             NONE);
+    luma_tensor *each =
+        rows_run(&l, affine_row(&l, row(&l, LM_OP_add, yes, no, NONE), -1, 0), both);
+    if (weight) MAP2(&l.s, mul, each, weight);
+    return loss_close(&l, each, NULL);
 }
 
 /* (1 - t) x + (1 + (p - 1) t) (log(1 + exp(-|x|)) + max(-x, 0)) */
@@ -226,30 +250,24 @@ luma_status luma_bce_with_logits(luma_state *S, luma_tensor *out, const luma_ten
     LM_TRY(pair_open(S, &l, out, x, target, reduction, 5, LUMA_REDUCTION_NONE));
     LM_TRY(check_weight(S, 3, "the weight", weight, x));
     LM_TRY(check_weight(S, 4, "pos_weight", pos_weight, x));
-    luma_tensor *soft = as_own(&l, x), *below = as_own(&l, x), *rest = as_own(&l, target);
-    const luma_tensor *logits = as_computed(&l, x), *t = as_computed(&l, target);
-    MAP1(&l.s, abs, soft);
-    affine(&l.s, soft, -1, 0);
-    MAP1(&l.s, exp, soft);
-    MAP1(&l.s, log1p, soft);
-    affine(&l.s, below, -1, 0);
-    MAP1(&l.s, relu, below);
+    const luma_tensor *ins[] = {as_computed(&l, x), as_computed(&l, target),
+                                pos_weight ? as_computed(&l, pos_weight) : NULL};
+    rows_open(&l, pos_weight ? 3 : 2);
+    int soft = affine_row(&l, row(&l, LM_OP_abs, 0, NONE, NONE), -1, 0);
+    soft = row(&l, LM_OP_log1p, row(&l, LM_OP_exp, soft, NONE, NONE), NONE, NONE);
+    int below = row(&l, LM_OP_relu, affine_row(&l, 0, -1, 0), NONE, NONE);
     if (pos_weight) {
-        luma_tensor *p = as_own(&l, pos_weight), *factor = lm_temp(&l.s);
-        affine(&l.s, p, 1, -1);
-        LM_DO(&l.s, luma_mul(S, factor, p, t));
-        affine(&l.s, factor, 1, 1);
-        MAP2(&l.s, mul, soft, factor);
-        MAP2(&l.s, mul, below, factor);
+        int factor = row(&l, LM_OP_mul, affine_row(&l, 2, 1, -1), 1, NONE);
+        factor = affine_row(&l, factor, 1, 1);
+        soft = row(&l, LM_OP_mul, soft, factor, NONE);
+        below = row(&l, LM_OP_mul, below, factor, NONE);
     }
-    affine(&l.s, rest, -1, 1);
-    luma_tensor *linear = lm_temp(&l.s);
-    LM_DO(&l.s, luma_mul(S, linear, logits, rest));
     /* large parts first, which leave nothing of each other where the loss is small */
-    MAP2(&l.s, add, linear, below);
-    MAP2(&l.s, add, soft, linear);
-    if (weight) MAP2(&l.s, mul, soft, weight);
-    return loss_close(&l, soft, NULL);
+    int linear = row(&l, LM_OP_mul, 0, affine_row(&l, 1, -1, 1), NONE);
+    linear = row(&l, LM_OP_add, linear, below, NONE);
+    luma_tensor *each = rows_run(&l, row(&l, LM_OP_add, soft, linear, NONE), ins);
+    if (weight) MAP2(&l.s, mul, each, weight);
+    return loss_close(&l, each, NULL);
 }
 
 /* t (log t - x), or exp(t) (t - x); 0 where the target is a probability of 0. */
