@@ -479,6 +479,30 @@ describe("searchsorted and bucketize", function()
   end)
 end)
 
+it("places among elements that lie evenly, or nearly", function()
+  for _, dtype in ipairs {"float32", "float64", "int64", "uint8"} do
+    for _, n in ipairs {8, 9, 100} do
+      local even = luma.range(1, n)
+      for name, list in pairs {
+        even = even, twice = (even + 1) // 2 + 3, wide = even * 2 - 1, squares = even * even // n,
+        bent = even + even // 3, one = luma.ones(n), last = luma.cat {even["1:-2"], T {200}},
+      } do
+        local sorted = list:to(dtype)
+        local near = sorted:to "float64"
+        local values = luma.cat {near, near - 0.25, near + 1, luma.range(0, 255, 3):to "float64",
+          luma.tensor({-1e30, 1e30, -huge, huge, nan, 0}, "float64")}
+        if not is_real(dtype) then values = values:nan_to_num():clamp(0, 255) end
+        values = values:to(dtype)
+        local v, e = values:unsqueeze(2), sorted:unsqueeze(1)
+        for right, count in pairs {[false] = e:lt(v), [true] = e:le(v)} do
+          local wanted = luma.where(values:ne(values), n, count:sum(2)) + 1
+          assert.is_true(luma.searchsorted(sorted, values, {right = right}):equal(wanted), name)
+        end
+      end
+    end
+  end
+end)
+
 describe("bincount", function()
   it("counts labels and adds weights", function()
     for _, dtype in ipairs(check.integers) do

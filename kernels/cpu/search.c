@@ -1,10 +1,14 @@
 /* search.c -- places of values in sorted rows. Layer: kernels/cpu. */
+#include <float.h>
+
 #include "cpu.h"
 #include "pool.h"
 #include "tensor.h"
 
-#define GRAIN 1024 /* values of a task */
-#define ABREAST 8  /* searches that wait for memory together; they take the same steps */
+#define GRAIN 1024   /* values of a task */
+#define ABREAST 8    /* searches that wait for memory together; they take the same steps */
+#define EVEN_LEAST 8 /* elements that are looked at whether they lie evenly, */
+#define EVEN_TIMES 4 /* for so many times as many values */
 
 typedef struct {
     const lm_search *s;
@@ -55,8 +59,39 @@ typedef struct {
             }                                                                                      \
         }                                                                                          \
     }
+/* The same where elements lie evenly: the place is guessed, and found beside the guess. */
+#define SEARCH_EVEN(name, T, OP)                                                                   \
+    static void name##_even(int64_t n, const T *sorted, double per_step, int64_t m,                \
+                            const T *values, int64_t *out, int64_t base) {                         \
+        const double first = (double)sorted[0];                                                    \
+        for (int64_t i = 0; i < m; i++) {                                                          \
+            const T v = values[i];                                                                 \
+            double guess = ((double)v - first) * per_step + 1;                                     \
+            int64_t place = guess < (double)n ? guess > 0 ? (int64_t)guess : 0 : n;                \
+            while (place > 0 && !(sorted[place - 1] OP v))                                         \
+                place--;                                                                           \
+            while (place < n && sorted[place] OP v)                                                \
+                place++;                                                                           \
+            out[i] = (v == v ? place : n) + base;                                                  \
+        }                                                                                          \
+    }
+/* Elements to a step of one, where none is further than that from its place among even ones; else 0. */
+#define EVEN(token, T)                                                                             \
+    static double even_##token(int64_t n, const T *sorted) {                                       \
+        double first = (double)sorted[0], range = (double)sorted[n - 1] - first;                   \
+        double per_step = (double)(n - 1) / range;                                                 \
+        if (!(range > 0 && range <= DBL_MAX && per_step <= DBL_MAX)) return 0;                     \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double off = ((double)sorted[i] - first) * per_step - (double)i;                       \
+            bool falls = i > 0 && sorted[i] < sorted[i - 1]; /* no order that anyone promises */   \
+            if (falls || !(off >= -1 && off <= 1)) return 0;                                       \
+        }                                                                                          \
+        return per_step;                                                                           \
+    }
 #define BOTH(_, token, ENUM, name, T, ...)                                                         \
-    SEARCH(search_left_##token, T, <, false) SEARCH(search_right_##token, T, <=, true)
+    SEARCH(search_left_##token, T, <, false)                                                       \
+    SEARCH(search_right_##token, T, <=, true)                                                      \
+    SEARCH_EVEN(search_left_##token, T, <) SEARCH_EVEN(search_right_##token, T, <=) EVEN(token, T)
 LM_COMPUTE(BOTH, _)
 
 static void search(const job *j, int64_t n, const char *sorted, int64_t m, const char *values,
@@ -64,11 +99,17 @@ static void search(const job *j, int64_t n, const char *sorted, int64_t m, const
     const lm_search *s = j->s;
     switch (s->values.dtype) {
 #define CASE(_, token, ENUM, name, T, ...)                                                         \
-    case LUMA_##ENUM:                                                                              \
-        (s->right ? search_right_##token                                                           \
-                  : search_left_##token)(n, (const T *)(const void *)sorted, m,                    \
-                                         (const T *)(const void *)values, out, s->index_base);     \
-        break;
+    case LUMA_##ENUM: {                                                                            \
+        const T *in = (const T *)(const void *)sorted, *of = (const T *)(const void *)values;      \
+        double even = n >= EVEN_LEAST && m / EVEN_TIMES >= n ? even_##token(n, in) : 0;            \
+        if (even > 0)                                                                              \
+            (s->right ? search_right_##token##_even                                                \
+                      : search_left_##token##_even)(n, in, even, m, of, out, s->index_base);       \
+        else                                                                                       \
+            (s->right ? search_right_##token : search_left_##token)(n, in, m, of, out,             \
+                                                                    s->index_base);                \
+        break;                                                                                     \
+    }
         LM_COMPUTE(CASE, _)
 #undef CASE
     default:
