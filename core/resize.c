@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compose.h"
+#include "fused.h"
 
 /* ---- pixel_shuffle ---------------------------------------------------------------------------*/
 
@@ -89,6 +90,7 @@ luma_status luma_pixel_unshuffle(luma_state *S, luma_tensor *out, const luma_ten
 /* ---- interpolate -----------------------------------------------------------------------------*/
 
 #define FIRST 2                                    /* spatial dims follow batch and channels */
+#define AT_ONCE 131072                             /* elements that are blended at once */
 enum { SIZE = 2, SCALE = 3, MODE = 4, ALIGN = 5 }; /* arguments */
 
 /* One spatial dim. */
@@ -174,26 +176,79 @@ static luma_status make_taps(luma_state *S, taps *t, const axis *a, int after, l
     return LUMA_OK;
 }
 
+/* y = a * v + b * w, in one pass. */
+static luma_status blend(luma_state *S, luma_tensor *y, const luma_tensor *a, const luma_tensor *v,
+                         const luma_tensor *b, const luma_tensor *w) {
+    luma_program *p;
+    int left, right, sum;
+    LM_TRY(luma_program_new(S, &p, 4));
+    luma_status status = lm_fused_add(S, p, LM_OP_mul, false, 2, (const int[]){0, 1}, &left);
+    if (status == LUMA_OK)
+        status = lm_fused_add(S, p, LM_OP_mul, false, 2, (const int[]){2, 3}, &right);
+    if (status == LUMA_OK)
+        status = lm_fused_add(S, p, LM_OP_add, false, 2, (const int[]){left, right}, &sum);
+    if (status == LUMA_OK)
+        status = lm_fused_run(S, y, p, sum, (const luma_tensor *const[]){a, v, b, w}, NULL);
+    luma_program_free(p);
+    return status;
+}
+
+/* Channels [at[1], at[1] + n[1]) of the elements [at[0], at[0] + n[0]) of the batch. */
+static luma_tensor planes_of(const luma_tensor *x, const int64_t at[2], const int64_t n[2]) {
+    luma_tensor part = *x;
+    for (int d = 0; d < FIRST; d++) {
+        part.layout.offset += at[d] * part.layout.stride[d];
+        part.layout.shape[d] = n[d];
+    }
+    return part;
+}
+
+static luma_status between(luma_state *S, luma_tensor *y, const luma_tensor *x, int d,
+                           const taps *t) {
+    luma_tensor near = LUMA_NEW, far = LUMA_NEW;
+    luma_status status = luma_index_select(S, &near, x, d, &t->at[0]);
+    if (status == LUMA_OK) status = luma_index_select(S, &far, x, d, &t->at[1]);
+    if (status == LUMA_OK) status = blend(S, y, &near, &t->weight[0], &far, &t->weight[1]);
+    luma_release(S, &far);
+    luma_release(S, &near);
+    return status;
+}
+
+/* The whole between two, on the CPU so many planes at a time as its caches hold. */
+static luma_status all_between(luma_state *S, luma_tensor *y, const luma_tensor *x, int d,
+                               const taps *t) {
+    const int64_t *shape = y->layout.shape;
+    int64_t plane = 1, at[2], n[2] = {shape[0], shape[1]};
+    for (int k = FIRST; k < y->layout.ndim; k++)
+        plane *= shape[k];
+    if (lm_device_of(x) == lm_cpu(S)) {
+        int64_t most = AT_ONCE / plane;
+        n[1] = lm_clamp(most, 1, shape[1] > 1 ? shape[1] : 1);
+        n[0] = lm_clamp(most / n[1], 1, shape[0] > 1 ? shape[0] : 1);
+    }
+    for (at[0] = 0; at[0] < shape[0]; at[0] += n[0]) {
+        for (at[1] = 0; at[1] < shape[1]; at[1] += n[1]) {
+            int64_t some[2] = {lm_min(n[0], shape[0] - at[0]), lm_min(n[1], shape[1] - at[1])};
+            luma_tensor from = planes_of(x, at, some), to = planes_of(y, at, some);
+            LM_TRY(between(S, &to, &from, d, t));
+        }
+    }
+    return LUMA_OK;
+}
+
 /* *x becomes itself in another size of dim d. */
 static luma_status resize_dim(luma_state *S, luma_tensor *x, int d, const taps *t, bool linear) {
-    luma_tensor near = LUMA_NEW, far = LUMA_NEW;
-    LM_TRY(luma_index_select(S, &near, x, d, &t->at[0]));
-    luma_status status = LUMA_OK;
+    luma_tensor y = LUMA_NEW;
     if (linear) {
-        status = luma_index_select(S, &far, x, d, &t->at[1]);
-        const luma_tensor *first[2] = {&near, &t->weight[0]}, *second[2] = {&far, &t->weight[1]};
-        const luma_tensor *both[2] = {&near, &far};
-        if (status == LUMA_OK) status = lm_map_inplace(S, LM_OP_mul, &near, 2, first, NULL);
-        if (status == LUMA_OK) status = lm_map_inplace(S, LM_OP_mul, &far, 2, second, NULL);
-        if (status == LUMA_OK) status = lm_map_inplace(S, LM_OP_add, &near, 2, both, NULL);
-        luma_release(S, &far);
+        int64_t shape[LUMA_MAX_DIMS];
+        memcpy(shape, x->layout.shape, sizeof shape);
+        shape[d] = luma_numel(&t->at[0]);
+        LM_TRY(lm_tensor_new(S, &y, lm_device_of(x), x->dtype, x->layout.ndim, shape));
     }
-    if (status == LUMA_OK) {
-        luma_release(S, x);
-        *x = near;
-    } else {
-        luma_release(S, &near);
-    }
+    luma_status status =
+        linear ? all_between(S, &y, x, d, t) : luma_index_select(S, &y, x, d, &t->at[0]);
+    luma_release(S, status == LUMA_OK ? x : &y);
+    if (status == LUMA_OK) *x = y;
     return status;
 }
 

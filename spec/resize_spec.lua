@@ -213,6 +213,24 @@ describe("interpolate", function()
     end
   end))
 
+  it("many planes as each alone", function()
+    for _, shape in ipairs {{3, 5, 60, 70}, {2, 5, 100, 110}, {5, 2, 9, 500}, {2, 3, 150, 200}} do
+      local x = luma.rand(shape)
+      local turned = x:transpose(1, 2):contiguous():transpose(1, 2):flip {1, 4}
+      for _, size in ipairs {{2 * shape[3], 2 * shape[4]}, {20, 300}} do
+        for _, v in ipairs {x, turned} do
+          local y = v:interpolate {size = size, mode = "bilinear"}
+          for i = 1, shape[1] do
+            for k = 1, shape[2] do
+              local alone = v:narrow(1, i, 1):narrow(2, k, 1):interpolate {size = size, mode = "bilinear"}
+              assert.is_true(y:narrow(1, i, 1):narrow(2, k, 1):equal(alone))
+            end
+          end
+        end
+      end
+    end
+  end)
+
   it("in its own size is a copy", function()
     local x = luma.randn(2, 3, 4)
     local y = x:interpolate{size = 4, mode = "linear"}

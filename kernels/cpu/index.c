@@ -100,8 +100,14 @@ static bool reads_past(const job *j, int64_t bytes) {
     return luma_numel(&j->w->plain) >= PAST / j->size;
 }
 
-/* The kernel for rows of n elements, and how it takes them. */
-static lm_index_fn *choose(const job *j, lm_index_row *row) {
+/* The kernel for the rows, and how it takes them. */
+typedef struct {
+    lm_index_fn *fn;
+    lm_index_row row;
+    int64_t each, block; /* bytes of a row; rows at a time */
+} kernel;
+
+static lm_index_fn *choose_fn(const job *j, lm_index_row *row) {
     const lm_index_kernels *k = lm_level_now()->index;
     const axis *a = &j->axes[j->n - 1];
     *row = (lm_index_row){.length = a->n, .plain = a->plain, .indexed = a->indexed};
@@ -118,6 +124,13 @@ static lm_index_fn *choose(const job *j, lm_index_row *row) {
     if (word) row->length = 1;
     int log = __builtin_ctzll((uint64_t)(word ? bytes : j->size));
     return read ? k->read[log] : k->write[log];
+}
+
+static kernel choose(const job *j) {
+    kernel k = {.each = j->axes[j->n - 1].n * j->size};
+    k.fn = choose_fn(j, &k.row);
+    k.block = lm_clamp(POLL / k.each, 1, BLOCK);
+    return k;
 }
 
 /* n values of an index as int64: where they are, or in v. */
@@ -159,20 +172,19 @@ static bool stop(job *shared) {
     return __atomic_load_n(&shared->stopped, __ATOMIC_RELAXED);
 }
 
-/* All places of one turn of the outer axes. *left: bytes until the next look at the flag. */
-static bool run_places(const job *j, job *shared, lm_index_fn *fn, const lm_index_row *row,
-                       char *plain, char *indexed, const char *const *index, int64_t *left) {
+/* All places of one turn of the outer axes. *left: bytes until the next look at the flag. at: of BLOCK
+** places, of this turn where they are found. */
+static bool run_places(const job *j, job *shared, const kernel *k, char *plain, char *indexed,
+                       const char *const *index, int64_t *at, bool found, int64_t *left) {
     const axis *a = &j->axes[j->n - 2];
-    int64_t at[BLOCK], each = j->axes[j->n - 1].n * j->size, block = POLL / each;
-    block = block < 1 ? 1 : block > BLOCK ? BLOCK : block;
-    for (int64_t lo = 0; lo < a->n; lo += block) {
-        int64_t n = a->n - lo < block ? a->n - lo : block;
-        if (!find_places(j, index, lo, n, at)) {
+    for (int64_t lo = 0; lo < a->n; lo += k->block) {
+        int64_t n = lm_min(a->n - lo, k->block);
+        if (!found && !find_places(j, index, lo, n, at)) {
             __atomic_store_n(&shared->stopped, WRONG, __ATOMIC_RELAXED);
             return false;
         }
-        fn(n, at, plain + lo * a->plain, a->plain, indexed, row);
-        *left -= n * each;
+        k->fn(n, at, plain + lo * a->plain, a->plain, indexed, &k->row);
+        *left -= n * k->each;
         if (*left > 0) continue;
         *left = POLL;
         if (stop(shared)) return false;
@@ -180,11 +192,18 @@ static bool run_places(const job *j, job *shared, lm_index_fn *fn, const lm_inde
     return true;
 }
 
+/* Whether all turns of the outer axes have the same places, which are few. */
+static bool same_places(const job *j, int64_t block) {
+    for (int d = 0; d < j->n - 2; d++)
+        if (!is_fixed(&j->axes[d], j->w->n)) return false;
+    return j->axes[j->n - 2].n <= block;
+}
+
 static void run(const job *j, job *shared) {
-    lm_index_row row;
-    lm_index_fn *fn = choose(j, &row);
+    kernel k = choose(j);
     int outer = j->n - 2;
-    int64_t turns = 1, at[LUMA_MAX_DIMS + 2] = {0}, left = POLL;
+    int64_t turns = 1, at[LUMA_MAX_DIMS + 2] = {0}, left = POLL, places[BLOCK];
+    bool same = same_places(j, k.block);
     for (int d = 0; d < outer; d++)
         turns *= j->axes[d].n;
     for (int64_t t = 0; t < turns; t++) {
@@ -197,7 +216,7 @@ static void run(const job *j, job *shared) {
             for (int p = 0; p < j->w->n; p++)
                 index[p] += at[d] * j->axes[d].index[p];
         }
-        if (!run_places(j, shared, fn, &row, plain, indexed, index, &left)) return;
+        if (!run_places(j, shared, &k, plain, indexed, index, places, same && t > 0, &left)) return;
         for (int d = outer - 1; d >= 0 && ++at[d] == j->axes[d].n; d--)
             at[d] = 0;
     }
