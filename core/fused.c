@@ -508,9 +508,7 @@ static int last_reader(const lowering *w, int v, int wanted) {
     return v;
 }
 
-/* The tensor or number of a value: an input, a number, or what a row has made. */
-static luma_status run_node(lowering *w, const lm_fused_node *node, luma_tensor *out,
-                            const luma_tensor **at) {
+static luma_status run_node(lowering *w, const lm_fused_node *node, luma_tensor *out) {
     luma_state *S = w->S;
     const luma_tensor *ins[3] = {NULL, NULL, NULL};
     luma_tensor made = LUMA_NEW;
@@ -518,17 +516,10 @@ static luma_status run_node(lowering *w, const lm_fused_node *node, luma_tensor 
     int nin = lm_op_inputs(node->op);
     bool any = false;
     for (int i = 0; i < nin; i++) {
-        ins[i] = at[node->in[i]];
+        ins[i] = &w->values[node->in[i]].t;
         any = any || ins[i]->storage;
     }
-    for (int i = 0; i < 2; i++) {
-        int in = nin == 1 && i + 1 < node->n ? node->in[i + 1] : -1;
-        params[i] = (luma_scalar){.kind = LUMA_NOT_A_NUMBER};
-        if (in < 0) continue;
-        if (at[in]->storage)
-            return lm_fail(S, LUMA_ERR_ARGUMENT, i + 2, "a number expected, got a tensor");
-        params[i] = at[in]->number;
-    }
+    LM_TRY(number_params(w, node, params));
     if (!any) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "tensor expected, got a number");
     if (node->real && !is_real(ins[0]) && !is_real(ins[1])) {
         int i = ins[0]->number.kind == LUMA_IS_INT && !ins[0]->storage ? 0 : 1;
@@ -545,34 +536,32 @@ static luma_status run_node(lowering *w, const lm_fused_node *node, luma_tensor 
     return status;
 }
 
+/* Values are the tensors themselves: inputs, which are borrowed, and what rows have made. */
 static luma_status run_rows(lowering *w, luma_tensor *out, const luma_tensor *const *inputs,
                             int wanted) {
     luma_state *S = w->S;
     const luma_program *p = w->p;
+    const luma_tensor none = LUMA_NEW;
     luma_status status = LUMA_OK;
     if (wanted < p->ninputs) return luma_clone(S, out, inputs[wanted]);
-    size_t n = (size_t)wanted + 1;
-    luma_tensor *made = lm_memory_resize(S, NULL, n * (sizeof *made + sizeof(luma_tensor *)));
-    if (!made) return LUMA_ERR_MEMORY;
-    memset(made, 0, n * sizeof *made);
-    const luma_tensor **at = (const luma_tensor **)(void *)(made + n);
-    for (int v = 0; v <= wanted && status == LUMA_OK; v++) {
-        at[v] = v < p->ninputs ? inputs[v] : &made[v];
-        if (v < p->ninputs || !w->values[v].needed) continue;
-        made[v].number = w->values[v].t.number;
-        if (made[v].number.kind != LUMA_NOT_A_NUMBER) continue;
+    for (int v = 0; v <= wanted; v++) {
+        luma_tensor *t = &w->values[v].t;
+        if (t->number.kind == LUMA_NOT_A_NUMBER) *t = v < p->ninputs ? *inputs[v] : none;
+    }
+    for (int v = p->ninputs; v <= wanted && status == LUMA_OK; v++) {
+        luma_tensor *t = &w->values[v].t;
+        if (!w->values[v].needed || t->number.kind != LUMA_NOT_A_NUMBER) continue;
         const lm_fused_node *node = &p->nodes[v - p->ninputs];
         w->p->failed = node->op;
-        status = run_node(w, node, v == wanted ? out : &made[v], at);
+        status = run_node(w, node, v == wanted ? out : t);
         for (int i = 0; i < node->n; i++) {
             int u = node->in[i];
-            if (u >= p->ninputs && made[u].storage && last_reader(w, u, wanted) == v)
-                luma_release(S, &made[u]);
+            if (u >= p->ninputs && w->values[u].t.storage && last_reader(w, u, wanted) == v)
+                luma_release(S, &w->values[u].t);
         }
     }
-    for (size_t v = 0; v < n; v++)
-        if (made[v].storage) luma_release(S, &made[v]);
-    free(made);
+    for (int v = p->ninputs; v <= wanted; v++)
+        luma_release(S, &w->values[v].t);
     if (status == LUMA_OK) w->p->failed = LM_NOPS;
     return status;
 }
