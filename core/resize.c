@@ -214,42 +214,49 @@ static luma_status between(luma_state *S, luma_tensor *y, const luma_tensor *x, 
     return status;
 }
 
-/* The whole between two, on the CPU so many planes at a time as its caches hold. */
-static luma_status all_between(luma_state *S, luma_tensor *y, const luma_tensor *x, int d,
-                               const taps *t) {
+/* How planes come to another size: dim after dim. */
+typedef struct {
+    int n, dims[3];
+    taps taps[3];
+    bool linear;
+} steps;
+
+static luma_status resize_planes(luma_state *S, luma_tensor *y, const luma_tensor *x,
+                                 const steps *all) {
+    luma_tensor now = LUMA_NEW;
+    luma_status status = LUMA_OK;
+    for (int k = 0; k < all->n && status == LUMA_OK; k++) {
+        luma_tensor next = LUMA_NEW, *to = k == all->n - 1 ? y : &next;
+        const luma_tensor *from = k == 0 ? x : &now;
+        const taps *t = &all->taps[k];
+        status = all->linear ? between(S, to, from, all->dims[k], t)
+                             : luma_index_select(S, to, from, all->dims[k], &t->at[0]);
+        luma_release(S, &now);
+        now = next;
+    }
+    luma_release(S, &now);
+    return status;
+}
+
+/* Where elements are blended on the CPU, so many planes at a time as its caches hold. */
+static luma_status resize_all(luma_state *S, luma_tensor *y, const luma_tensor *x,
+                              const steps *all) {
     const int64_t *shape = y->layout.shape;
     int64_t plane = 1, at[2], n[2] = {shape[0], shape[1]};
     for (int k = FIRST; k < y->layout.ndim; k++)
         plane *= shape[k];
-    if (lm_device_of(x) == lm_cpu(S)) {
-        int64_t most = AT_ONCE / plane;
-        n[1] = lm_clamp(most, 1, shape[1] > 1 ? shape[1] : 1);
-        n[0] = lm_clamp(most / n[1], 1, shape[0] > 1 ? shape[0] : 1);
+    if (all->linear && lm_device_of(x) == lm_cpu(S)) {
+        n[1] = lm_clamp(AT_ONCE / plane, 1, shape[1] > 1 ? shape[1] : 1);
+        n[0] = lm_clamp(AT_ONCE / plane / n[1], 1, shape[0] > 1 ? shape[0] : 1);
     }
     for (at[0] = 0; at[0] < shape[0]; at[0] += n[0]) {
         for (at[1] = 0; at[1] < shape[1]; at[1] += n[1]) {
             int64_t some[2] = {lm_min(n[0], shape[0] - at[0]), lm_min(n[1], shape[1] - at[1])};
             luma_tensor from = planes_of(x, at, some), to = planes_of(y, at, some);
-            LM_TRY(between(S, &to, &from, d, t));
+            LM_TRY(resize_planes(S, &to, &from, all));
         }
     }
     return LUMA_OK;
-}
-
-/* *x becomes itself in another size of dim d. */
-static luma_status resize_dim(luma_state *S, luma_tensor *x, int d, const taps *t, bool linear) {
-    luma_tensor y = LUMA_NEW;
-    if (linear) {
-        int64_t shape[LUMA_MAX_DIMS];
-        memcpy(shape, x->layout.shape, sizeof shape);
-        shape[d] = luma_numel(&t->at[0]);
-        LM_TRY(lm_tensor_new(S, &y, lm_device_of(x), x->dtype, x->layout.ndim, shape));
-    }
-    luma_status status =
-        linear ? all_between(S, &y, x, d, t) : luma_index_select(S, &y, x, d, &t->at[0]);
-    luma_release(S, status == LUMA_OK ? x : &y);
-    if (status == LUMA_OK) *x = y;
-    return status;
 }
 
 /* Dims that shrink come first, those that grow last, so that there is little between. */
@@ -264,21 +271,32 @@ static int next_dim(const axis *axes, int n, uint32_t done) {
     return best;
 }
 
+/* *x becomes itself in another size. */
 static luma_status resize(luma_state *S, luma_tensor *x, const axis *axes, int n, bool linear) {
+    steps all = {.linear = linear};
     uint32_t done = 0;
-    for (int k = 0; k < n; k++) {
+    int64_t shape[LUMA_MAX_DIMS];
+    luma_status status = LUMA_OK;
+    memcpy(shape, x->layout.shape, sizeof shape);
+    for (int k = 0; k < n && status == LUMA_OK; k++) {
         int d = next_dim(axes, n, done);
         done |= 1u << d;
         bool same = axes[d].in == axes[d].out && (axes[d].scale == 0 || axes[d].scale == 1);
         if (same) continue;
-        taps t = {{LUMA_NEW, LUMA_NEW}, {LUMA_NEW, LUMA_NEW}};
-        luma_status status =
-            make_taps(S, &t, &axes[d], n - 1 - d, x->dtype, lm_device_of(x), linear);
-        if (status == LUMA_OK) status = resize_dim(S, x, FIRST + d, &t, linear);
-        close_taps(S, &t);
-        LM_TRY(status);
+        shape[FIRST + d] = axes[d].out;
+        all.dims[all.n] = FIRST + d;
+        status = make_taps(S, &all.taps[all.n++], &axes[d], n - 1 - d, x->dtype, lm_device_of(x),
+                           linear);
     }
-    return LUMA_OK;
+    luma_tensor y = LUMA_NEW;
+    if (status == LUMA_OK && all.n > 0)
+        status = lm_tensor_new(S, &y, lm_device_of(x), x->dtype, x->layout.ndim, shape);
+    if (status == LUMA_OK && all.n > 0) status = resize_all(S, &y, x, &all);
+    for (int k = 0; k < all.n; k++)
+        close_taps(S, &all.taps[k]);
+    if (all.n > 0) luma_release(S, status == LUMA_OK ? x : &y);
+    if (status == LUMA_OK && all.n > 0) *x = y;
+    return status;
 }
 
 /* ---- arguments ----*/
