@@ -332,8 +332,10 @@ static luma_status check_target(luma_state *S, const classes *c) {
                        c->op == LM_OP_nll_loss ? " expected" : " or float probabilities expected");
     if (!lm_layout_same_shape(&c->x->layout, &t->layout))
         return lm_fail(S, LUMA_ERR_SHAPE, TARGET,
-                       "probabilities of %s for an input of %s: the same shape expected",
-                       lm_layout_text(&a, &t->layout), lm_layout_text(&b, &c->x->layout));
+                       "%s %s for an input of %s: probabilities of the same shape, or labels of "
+                       "an integer dtype expected",
+                       lm_dtypes[t->dtype].name, lm_layout_text(&a, &t->layout),
+                       lm_layout_text(&b, &c->x->layout));
     if (c->ignore)
         return lm_fail(S, LUMA_ERR_ARGUMENT, IGNORE, "labels are ignored, the target is %s",
                        lm_dtypes[t->dtype].name);
