@@ -12,13 +12,14 @@
 
 #include "pool.h"
 
-#define GRAIN 32768            /* bytes of work that pay for another thread */
-#define PIECE 65536            /* bytes of work between polls of the interrupt flag */
-#define SHORT_ROW 64           /* elements; shorter rows are grouped */
-#define FEW 128                /* elements that are not worth grouping */
-#define FAR 64                 /* bytes: every element on a cache line of its own */
-#define SCATTERED 16           /* elements that a kernel may walk with strides of any kind */
-#define STREAM_FROM (16 << 20) /* bytes of operand 0 */
+#define GRAIN 32768             /* bytes of work that pay for another thread */
+#define PIECE 65536             /* bytes of work between polls of the interrupt flag, */
+#define PIECE_ALONE (4 * PIECE) /* and where there is nobody to share it with */
+#define SHORT_ROW 64            /* elements; shorter rows are grouped */
+#define FEW 128                 /* elements that are not worth grouping */
+#define FAR 64                  /* bytes: every element on a cache line of its own */
+#define SCATTERED 16            /* elements that a kernel may walk with strides of any kind */
+#define STREAM_FROM (16 << 20)  /* bytes of operand 0 */
 #define BUFFER (LM_TILE_ROWS * LM_TILE_BYTES)
 
 _Static_assert(BUFFER >= LM_CAST_BLOCK * 8, "a buffer holds a block of the widest elements");
@@ -325,7 +326,8 @@ static void choose_blocks(iter_run *r, int64_t cost) {
         for (int k = 0; k < r->noperands; k++)
             r->packed[k] = r->row_stride[k] != r->width * r->col_stride[k];
     } else {
-        int64_t piece = PIECE / cost / SHORT_ROW * SHORT_ROW;
+        bool alone = r->S->threads == 1 || lm_pool_threads() == 1;
+        int64_t piece = (alone ? PIECE_ALONE : PIECE) / cost / SHORT_ROW * SHORT_ROW;
         if (piece < SHORT_ROW) piece = SHORT_ROW;
         r->plain = plain;
         r->cols = plain || piece < LM_CAST_BLOCK ? piece : LM_CAST_BLOCK;

@@ -322,6 +322,57 @@ describe("luma.kernel", function()
     assert.is_false((device.pcall(luma.kernel("a // (b - b) * c"), a, b, none)))
   end)
 
+  -- Bits, with one NaN for all.
+  local function bits_of(v) return luma.where(v:isnan(), 0, v):tobytes() .. v:isnan():tobytes() end
+
+  local function eager_of(text)
+    return assert(load("local luma, a, b = ...; local relu, sqrt, square, exp = luma.relu, luma.sqrt, " ..
+      "luma.square, luma.exp; return " .. text))
+  end
+
+  it("keeps what only the next operation reads, in any length and view", function()
+    local many = {"a * b"}
+    for i = 1, 20 do many[#many + 1] = ("%s %d"):format(i % 2 == 0 and "+" or "*", i) end
+    local texts = {"relu(a * b + 1)", "a - 0.01 * b / (sqrt(b * b) + 1e-8)", "-(a - b) / b * a",
+                   "1 - (2 - (a - b))", "b - (a - (b - a * 3))", "3 / (b / (a / 2))", "square(a + b) - b",
+                   "(a + b) * (a + b) - 1", "relu(-a) - exp(a * b - 1) * 2 / b",
+                   "sqrt(a * a) - a * b * (a - b)",
+                   "(a * b + 1) * (a * b) - relu(b)", "relu(a) - relu(-b) * a", "-relu(-relu(a))",
+                   "a + b", "(2 + a) * b + (a - 5)", table.concat(many, " ")}
+    local special = {0.0, -0.0, 1 / 0, -1 / 0, 0 / 0, 1e-40, 3e38, -1}
+    local lengths = {255, 256, 257, 383, 512, 640, 2047, 2048, 2049, 5000, 33333}
+    for _, text in ipairs(texts) do
+      local kernel, eager = luma.kernel({"a", "b"}, text), eager_of(text)
+      local function check(a, b, out, what)
+        local want = bits_of(eager(luma, a, b))
+        local got
+        if out then got = kernel(a, b, {out = out}) else got = kernel(a, b) end
+        assert(want == bits_of(got), text .. ", " .. what)
+      end
+      for i, n in ipairs(device.is_cpu and lengths or {300, 2049}) do
+        local dtype = i % 3 == 0 and "float64" or "float32"
+        local a, b = luma.randn(n + 1, {dtype = dtype}), luma.randn(n + 1, {dtype = dtype})
+        for k, v in ipairs(special) do
+          a[(k - 1) * (n // 8) + 1] = v
+          b[k * (n // 8)] = special[k % 5 + 1]
+        end
+        a, b = a:narrow(1, 2, n), b:narrow(1, 1, n) -- not aligned to vectors
+        check(a, b, nil, n)
+        check(a, a, nil, n .. ", one tensor")
+        if pcall(eager, luma, a, 0.75) then check(a, 0.75, nil, n .. ", a number") end
+        check(a, b:narrow(1, 3, 1), nil, n .. ", one element")
+        check(b:narrow(1, 3, 1), a, nil, n .. ", one element first")
+        check(a, b, luma.zeros(n, 3, {dtype = dtype}):select(2, 2), n .. ", out of every third")
+        check(a:clone():expand(3, n), luma.randn(3, 1, {dtype = dtype}), nil, "rows of " .. n)
+        local c = a:clone()
+        check(c, b, c, n .. ", out a")
+        c = b:clone()
+        check(a, c, c, n .. ", out b")
+      end
+      assert(not device.is_cpu or kernel:passes() > 0)
+    end
+  end)
+
   it("runs large tensors, which pass the caches by, on any number of threads", function()
     local n = device.is_cpu and (1 << 22) + 77 or 5000
     local a, b = luma.randn(n), luma.randn(n)

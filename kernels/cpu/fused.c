@@ -1,6 +1,7 @@
 /* fused.c -- programs of elementwise rows on the CPU: the iterator hands out lines, which run through
 ** the rows' kernels block by block, with what is between the rows in registers: blocks of a few KB in
-** the first-level cache. Layer: kernels/cpu. */
+** the first-level cache. Arithmetic of floats whose result only the next row reads stays in those of
+** the processor: a chain. Layer: kernels/cpu. */
 #include "fused.h"
 
 #include <string.h>
@@ -13,6 +14,8 @@
 #define APART 128  /* and between them, so that they do not share the low bits of addresses */
 #define STEPS 128  /* of a program that runs here */
 #define REGISTERS (STEPS + LM_FUSED_INPUTS)
+#define CHAIN_FROM 256   /* elements of a line */
+#define SINGLES 16       /* operands of one element in the chains of a line */
 #define HARD_FUNCTION 32 /* as rows alone cost (map.c), */
 #define HARD_INTEGER 16
 #define EASY 1       /* but that others only walk the first-level cache */
@@ -23,10 +26,11 @@ typedef struct {
     const lm_fused *f;
     const lm_level *level;
     int ninputs;
-    int64_t block;        /* elements */
-    int64_t pitch;        /* bytes from one room to the next */
-    lm_map_fn *fn[STEPS]; /* of rows */
-    int16_t room[STEPS];  /* where the result of a step is; -1: it is a number */
+    int64_t block;         /* elements */
+    int64_t pitch;         /* bytes from one room to the next */
+    lm_map_fn *fn[STEPS];  /* of rows */
+    int16_t room[STEPS];   /* where the result of a step is; -1: it is a number */
+    int16_t reader[STEPS]; /* the one step that reads it, once; -1: none, or more */
     int *found;
 } program;
 
@@ -75,6 +79,32 @@ static int give_rooms(program *p) {
     return nrooms;
 }
 
+/* ---- chains ---- */
+
+/* What a row does to the value of a chain that is its operand 1, or 2. */
+static const uint8_t chain_words[LM_NOPS][2] = {
+    [LM_OP_add] = {LM_CHAIN_ADD, LM_CHAIN_ADD},
+    [LM_OP_sub] = {LM_CHAIN_SUB, LM_CHAIN_SUB_FROM},
+    [LM_OP_mul] = {LM_CHAIN_MUL, LM_CHAIN_MUL},
+    [LM_OP_div] = {LM_CHAIN_DIV, LM_CHAIN_DIV_INTO},
+    [LM_OP_neg] = {LM_CHAIN_NEG},
+    [LM_OP_square] = {LM_CHAIN_SQUARE},
+    [LM_OP_sqrt] = {LM_CHAIN_SQRT},
+    [LM_OP_relu] = {LM_CHAIN_RELU},
+};
+
+static void find_readers(program *p) {
+    const lm_fused *f = p->f;
+    int reads[STEPS] = {0};
+    for (int i = 0; i < f->nsteps; i++) {
+        p->reader[i] = -1;
+        for (int k = 0; k < f->steps[i].n; k++) {
+            int s = f->steps[i].in[k] - p->ninputs;
+            if (s >= 0) p->reader[s] = reads[s]++ == 0 ? (int16_t)i : -1;
+        }
+    }
+}
+
 /* ---- a line ---- */
 
 /* A step as it runs over a line, block after block. */
@@ -86,6 +116,8 @@ typedef struct {
     char *at[4];        /* the result, what is read */
     int64_t stride[4];  /* bytes; 0: one element for all */
     int64_t advance[4]; /* bytes from block to block */
+    int links;          /* steps of the chain that begins here; 0: none does */
+    int value;          /* in a chain: the operand that the step before made; of the first: 1 */
     lm_params params;
 } running;
 
@@ -114,6 +146,7 @@ static void prepare(const program *p, int i, const place *places, running *s) {
     bool row = step->op != LM_NOPS;
     s->step = step;
     s->fn = p->fn[i];
+    s->links = 0;
     s->cast = row ? NULL : p->level->cast->cast[step->compute][step->dtype];
     s->guard = NULL;
     s->params = step->params;
@@ -174,6 +207,91 @@ static int start_line(const program *p, char *rooms, place *places, int64_t *sin
     return n;
 }
 
+/* Whether step s can be a link of a chain, the first one or behind `before`. */
+static bool can_link(const program *p, running *s, const running *before, int *singles) {
+    const lm_fused_step *step = s->step;
+    const int64_t size = (int64_t)lm_dtype_size(step->dtype);
+    if (step->op == LM_NOPS || !p->level->chain->run[step->dtype]) return false;
+    s->value = 1;
+    if (before) {
+        const int made = (int)(before->step - p->f->steps);
+        if (p->reader[made] != (int)(step - p->f->steps)) return false;
+        if (step->in[0] != made + p->ninputs) s->value = 2;
+    }
+    if (chain_words[step->op][s->value - 1] == LM_CHAIN_NONE) return false;
+    int found = *singles;
+    for (int k = 1; k <= step->n; k++) {
+        if (before && k == s->value) continue;
+        if (s->stride[k] == 0) found++;
+        if ((s->stride[k] != 0 && s->stride[k] != size) || found > SINGLES) return false;
+    }
+    *singles = found;
+    return true;
+}
+
+/* One element of 4 or 8 bytes becomes a vector of them. */
+static void repeat(const char *x, int64_t size, char *held) {
+    char two[8];
+    memcpy(two, x, 4);
+    memcpy(two + 4, size == 4 ? x : x + 4, 4);
+    for (int i = 0; i < LM_CHAIN_WIDEST; i += 8)
+        memcpy(held + i, two, 8);
+}
+
+/* Finds the chains of a line. Their single elements become vectors of equal ones in `held`. */
+static void join_steps(const program *p, running *run, int nrun, char (*held)[LM_CHAIN_WIDEST]) {
+    int singles = 0;
+    for (int first = 0, n; first<nrun; first += n> 0 ? n : 1) {
+        int before = singles;
+        n = 0;
+        while (first + n < nrun &&
+               can_link(p, &run[first + n], n > 0 ? &run[first + n - 1] : NULL, &singles))
+            n++;
+        if (n < 2) singles = before;
+        if (n < 2) continue;
+        run[first].links = n;
+        for (int i = first; i < first + n; i++) {
+            running *s = &run[i];
+            for (int k = 1; k <= s->step->n; k++) {
+                if (s->stride[k] != 0 || (i > first && k == s->value)) continue;
+                repeat(s->at[k], s->stride[0], held[before]);
+                s->at[k] = held[before++];
+            }
+        }
+    }
+}
+
+static lm_link link_of(const program *p, lm_chain_word word, const running *s, int k) {
+    return (lm_link){word, s->at[k], s->stride[k] != 0 ? p->level->chain->vector : 0};
+}
+
+/* m elements of the chain that begins at r, whose last step is returned: whole chunks; then step by
+** step what is left, for which there are rooms. */
+static running *run_chain(const program *p, running *r, int64_t m) {
+    const lm_chain_kernels *chain = p->level->chain;
+    running *last = r + r->links - 1;
+    const int64_t chunk = chain->bytes / r->stride[0], done = m / chunk * chunk;
+    const int64_t inner = m <= p->block ? done : 0; /* rooms are no longer than a block */
+    lm_link links[STEPS + 1];
+    int n = 0;
+    links[n++] = link_of(p, LM_CHAIN_NONE, r, 1);
+    for (const running *s = r; s <= last; s++) {
+        lm_chain_word word = (lm_chain_word)chain_words[s->step->op][s->value - 1];
+        links[n++] = s->step->n == 2 ? link_of(p, word, s, 3 - s->value) : (lm_link){.word = word};
+    }
+    chain->run[r->step->dtype](done / chunk, n, links, last->at[0], last->params.stream);
+    if (done == m) return last;
+    for (const running *s = r; s <= last; s++) {
+        running rest = *s;
+        for (int k = 0; k <= s->step->n; k++) {
+            bool own = k == 0 ? s < last : s > r && k == s->value;
+            rest.at[k] += (own ? inner : done) * s->stride[k];
+        }
+        run_step(&rest, m - done);
+    }
+    return last;
+}
+
 /* Blocks of about one size, whole lines of the cache, and at most the room there is. */
 static int64_t block_of(const program *p, int64_t n) {
     int64_t blocks = lm_ceil_div(n, p->block);
@@ -188,6 +306,7 @@ static void run_line(int64_t n, char *const *at, const int64_t *s, const lm_para
     int64_t size = (int64_t)lm_dtype_size(dtype), block = block_of(p, n), single[STEPS];
     lm_cast_fn *move = p->level->cast->cast[dtype][dtype];
     _Alignas(64) char rooms[ROOM];
+    _Alignas(64) char held[SINGLES][LM_CHAIN_WIDEST];
     place places[REGISTERS];
     running run[STEPS];
     bool one = false;
@@ -202,10 +321,17 @@ static void run_line(int64_t n, char *const *at, const int64_t *s, const lm_para
     bool direct = s[0] == size;
     if (direct) set_result(end, at[0], size * block);
     end->params.stream = direct && params->stream && end->fn && !lm_op_guard(end->step->op);
+    if (n >= CHAIN_FROM) join_steps(p, run, nrun, held);
+    if (direct && run->links == nrun) block = n; /* without rooms */
     for (int64_t done = 0; done < n; done += block) {
         int64_t m = lm_min(n - done, block);
         for (running *r = run; r <= end; r++) {
-            run_step(r, m);
+            if (r->links > 0)
+                r = run_chain(p, r, m);
+            else
+                run_step(r, m);
+        }
+        for (running *r = run; r <= end; r++) {
             for (int k = 0; k <= r->step->n; k++)
                 r->at[k] += r->advance[k];
         }
@@ -243,6 +369,7 @@ luma_status lm_cpu_fused(luma_state *S, lm_device *d, lm_fused *f, bool *done) {
     (void)d;
     if (f->nsteps > STEPS) return LUMA_OK;
     int nrooms = give_rooms(&p);
+    find_readers(&p);
     p.block = BLOCK / widest(f);
     while (p.block > LEAST && nrooms * (p.block * widest(f) + APART) > ROOM)
         p.block /= 2;

@@ -300,6 +300,34 @@ typedef struct {
     lm_quant_format_kernels format[LUMA_NQUANT];
 } lm_quant_kernels;
 
+/* cpu/level/chain.c: what the rows of a chain do to v, the value so far, and x; from NEG on to v
+** alone. */
+typedef enum {
+    LM_CHAIN_NONE, /* no row of chains; of the first link: v = x */
+    LM_CHAIN_ADD,
+    LM_CHAIN_SUB,      /* v - x */
+    LM_CHAIN_SUB_FROM, /* x - v */
+    LM_CHAIN_MUL,
+    LM_CHAIN_DIV,      /* v / x */
+    LM_CHAIN_DIV_INTO, /* x / v */
+    LM_CHAIN_NEG,
+    LM_CHAIN_SQUARE,
+    LM_CHAIN_SQRT,
+    LM_CHAIN_RELU
+} lm_chain_word;
+typedef struct {
+    lm_chain_word word;
+    const char *x;  /* side by side, or one vector of equal elements */
+    int64_t within; /* bytes from vector to vector of x: the table's `vector`, or 0 */
+} lm_link;
+#define LM_CHAIN_WIDEST 64 /* the largest `vector` */
+typedef struct {
+    int64_t bytes, vector; /* of a chunk, and of a vector in it */
+    /* of float32 and float64, else NULL: whole chunks; y is written after all of its chunk is read.
+    ** stream: past the caches; y is then a multiple of 64. */
+    void (*run[LUMA_NDTYPES])(int64_t chunks, int n, const lm_link *links, char *y, bool stream);
+} lm_chain_kernels;
+
 /* Every family adds its table type above and a line here. X(table type, name) */
 #define LM_FAMILIES(X)                                                                             \
     X(lm_elementwise_kernels, elementwise)                                                         \
@@ -315,7 +343,8 @@ typedef struct {
     X(lm_normalize_kernels, normalize)                                                             \
     X(lm_running_kernels, running)                                                                 \
     X(lm_attention_kernels, attention)                                                             \
-    X(lm_quant_kernels, quant)
+    X(lm_quant_kernels, quant)                                                                     \
+    X(lm_chain_kernels, chain)
 
 /* As CMakeLists.txt builds them; a level that is not the first needs its test in level.c. */
 #if defined(__x86_64__)
