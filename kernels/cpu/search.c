@@ -59,7 +59,7 @@ typedef struct {
             }                                                                                      \
         }                                                                                          \
     }
-/* The same where elements lie evenly: the place is guessed, and found beside the guess. */
+/* The same where elements lie evenly: the place is guessed, and found beside the guess; NaN comes last. */
 #define SEARCH_EVEN(name, T, OP)                                                                   \
     static void name##_even(int64_t n, const T *sorted, double per_step, int64_t m,                \
                             const T *values, int64_t *out, int64_t base) {                         \
@@ -68,11 +68,11 @@ typedef struct {
             const T v = values[i];                                                                 \
             double guess = ((double)v - first) * per_step + 1;                                     \
             int64_t place = guess < (double)n ? guess > 0 ? (int64_t)guess : 0 : n;                \
-            while (place > 0 && !(sorted[place - 1] OP v))                                         \
+            while (v == v && place > 0 && !(sorted[place - 1] OP v))                               \
                 place--;                                                                           \
             while (place < n && sorted[place] OP v)                                                \
                 place++;                                                                           \
-            out[i] = (v == v ? place : n) + base;                                                  \
+            out[i] = place + base;                                                                 \
         }                                                                                          \
     }
 /* Elements to a step of one, where none is further than that from its place among even ones; else 0. */
