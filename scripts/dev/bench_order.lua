@@ -5,8 +5,12 @@ local M = 1 << 20
 
 local function along(op, goal, numpy, torch, shape, dim, int)
   local input = int and {"int", 100, table.unpack(shape)} or {"rand", table.unpack(shape)}
+  local function f(x)
+    if op == "diff" then return x:diff(1, dim) end
+    return luma[op](x, dim)
+  end
   task(("%s dim %d of %s %s"):format(op, dim, table.concat(shape, ", "), int and "int64" or "float32"), goal,
-    {input}, function(x) return luma[op](x, dim) end,
+    {input}, f,
     {numpy = ("np.%s(a, axis=%d)"):format(numpy, dim - 1),
       torch = ("torch.%s(a, dim=%d)"):format(torch, dim - 1)})
 end
