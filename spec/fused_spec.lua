@@ -226,7 +226,8 @@ describe("fused programs", function()
         if made then passes = passes + kernel:passes() end
       end
     end
-    if device.is_cpu then assert(passes >= ran / 4, ran .. " runs, in one pass " .. passes) end
+    -- of few runs most may be of more values than fit
+    if device.is_cpu and ran > 20 then assert(passes >= ran / 4, ran .. " runs, in one pass " .. passes) end
     return ran
   end
 

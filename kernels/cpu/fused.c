@@ -241,16 +241,19 @@ static void repeat(const char *x, int64_t size, char *held) {
 /* Finds the chains of a line. Their single elements become vectors of equal ones in `held`. */
 static void join_steps(const program *p, running *run, int nrun, char (*held)[LM_CHAIN_WIDEST]) {
     int singles = 0;
-    for (int first = 0, n; first<nrun; first += n> 0 ? n : 1) {
+    for (int first = 0, next; first < nrun; first = next) {
         int before = singles;
-        n = 0;
-        while (first + n < nrun &&
-               can_link(p, &run[first + n], n > 0 ? &run[first + n - 1] : NULL, &singles))
-            n++;
-        if (n < 2) singles = before;
-        if (n < 2) continue;
-        run[first].links = n;
-        for (int i = first; i < first + n; i++) {
+        next = first;
+        while (next < nrun &&
+               can_link(p, &run[next], next > first ? &run[next - 1] : NULL, &singles))
+            next++;
+        if (next - first < 2) { /* no chain */
+            singles = before;
+            next = first + 1;
+            continue;
+        }
+        run[first].links = next - first;
+        for (int i = first; i < next; i++) {
             running *s = &run[i];
             for (int k = 1; k <= s->step->n; k++) {
                 if (s->stride[k] != 0 || (i > first && k == s->value)) continue;
