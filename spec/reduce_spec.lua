@@ -551,6 +551,21 @@ it("extremes are found wherever in a row they stand", function()
   end
 end)
 
+it("of two zeros the value is the one at the position", function()
+  for _, dtype in ipairs {"float16", "float32", "float64"} do
+    local zeros = {-0.0, 0.0, -0.0, 0.0, -0.0, -0.0, -0.0, 0.0, 0.0}
+    each_view(zeros, {3, 3}, dtype, function(x, layout)
+      for dim = 1, 2 do
+        for _, op in ipairs {"max", "min"} do
+          local values, positions = luma[op](x, dim, {keepdim = true})
+          local where = dtype .. " " .. layout .. " " .. op
+          assert.equal(x:gather(dim, positions):tobytes(), values:tobytes(), where)
+        end
+      end
+    end)
+  end
+end)
+
 it("the first of equals", function()
   for _, layout in ipairs(layouts.views) do
     local function at(name, values, dtype)

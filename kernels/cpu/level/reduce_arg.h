@@ -51,8 +51,9 @@ LM_LANE void FN(arg_rows)(int64_t m, int64_t n, const char *x, int64_t sx, const
             int64_t width = n - k < BLOCK ? n - k : BLOCK;
             TYPE e = FROM_KEY(FN(extreme)(row + k, width, max));
             if (*p >= 0 && !(max ? FN(above)(e, *v) : FN(below)(e, *v))) continue;
-            *v = e;
-            *p = f->at + k + FN(first)(row + k, width, e);
+            int64_t at = k + FN(first)(row + k, width, e);
+            *v = row[at]; /* of two zeros not the greater one but the first */
+            *p = f->at + at;
         }
     }
 }
