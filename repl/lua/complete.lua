@@ -57,18 +57,17 @@ end
 
 prompt.value_of = value_of
 
+-- Where __index is a function, as luma's are, the metatable lists what it finds.
 local function add_fields(list, value, before, typed, methods)
-    local meta = raw_meta(value)
-    if type(meta) == "table" and type(rawget(meta, "fields")) == "table" then -- of luma's
-        add_names(list, rawget(meta, "methods") or {}, before, typed, methods)
-        for _, name in ipairs(methods and {} or rawget(meta, "fields")) do
-            if starts(name, typed) then list[#list + 1] = before .. name end
-        end
-        return
-    end
     if type(value) == "table" then add_names(list, value, before, typed, methods) end
+    local meta = raw_meta(value)
     local index = type(meta) == "table" and rawget(meta, "__index")
-    if type(index) == "table" then add_names(list, index, before, typed, methods) end
+    if type(index) == "table" then return add_names(list, index, before, typed, methods) end
+    local named, fields = index and rawget(meta, "methods"), index and rawget(meta, "fields")
+    if type(named) == "table" then add_names(list, named, before, typed, methods) end
+    for _, name in next, not methods and type(fields) == "table" and fields or {} do
+        if type(name) == "string" and starts(name, typed) then list[#list + 1] = before .. name end
+    end
 end
 
 local function names(word)
