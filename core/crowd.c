@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <time.h>
 
-/* Nobody waits longer for a cache whose owner is at work in it: one whose callback waits for this
-** very state would wait for ever. */
+/* About so long anybody waits for a cache whose owner is at work in it: for one whose callback waits
+** for this very state it would be for ever. */
 #define PATIENCE_S 2
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
