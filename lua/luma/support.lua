@@ -10,14 +10,13 @@ local DTYPES = tensor_meta.dtypes
 local function stand_in(dtype, device, first, state)
     local own = {}
     for _, row in ipairs(luma.ops) do
-        local function make(...)
+        own[row.name] = row.row == "make" and function(...)
             local x = luma[row.name](...)
             if not luma.is_tensor(x) then return x end
             local cast = first and not state.cast or not first and x.dtype == luma.get_default_dtype()
             state.cast = state.cast or cast
             return x:to(cast and dtype or x.dtype, device)
-        end
-        if row.row == "make" then own[row.name] = make end
+        end or nil
     end
     return setmetatable(own, {__index = luma})
 end
