@@ -325,6 +325,21 @@ describe("convolution", function()
     assert.equal(1, y:isnan():sum():item())
   end)
 
+  it("padding is zeros, which an infinite weight makes NaN, however many filters", function()
+    local weight = luma.tensor {{{math.huge, 1, 2}}}
+    for _, c in ipairs {1, 3, 20} do
+      local x, w = luma.ones(c, 4), weight:expand(c, c, 3)
+      for _, dtype in ipairs {"float16", "float32", "float64"} do
+        local nan = luma.conv1d(x:to(dtype), w:to(dtype), {padding = 2}):isnan()
+        assert.is_true(nan[1] == luma.tensor {true, true, false, false, false, false})
+        nan = luma.conv1d(x:to(dtype), weight:to(dtype):expand(c, 1, 3), {padding = 2, groups = c}):isnan()
+        assert.is_true(nan[1] == luma.tensor {true, true, false, false, false, false})
+        nan = luma.conv_transpose1d(x:to(dtype), w:to(dtype), {stride = 2}):isnan()
+        assert.equal(c, nan:sum():item())
+      end
+    end
+  end)
+
   it("the same bits with any number of threads", function()
     local x, w, b = luma.randn(3, 24, 30, 31), luma.randn(40, 24, 3, 3), luma.randn(40)
     local d, g = luma.randn(24, 1, 5, 5), luma.randn(48, 4, 3, 3)

@@ -47,16 +47,16 @@ LM_TYPED(conv) {
         SUM sum = 0;
         for (int64_t c = 0; c < a.channels; c++) {
             for (int64_t k0 = 0, p0 = first[0]; k0 < a.kernel[0]; k0++, p0 += a.dilation[0]) {
-                if (p0 < 0 || p0 >= a.in[0]) continue;
+                const bool in0 = p0 >= 0 && p0 < a.in[0];
                 for (int64_t k1 = 0, p1 = first[1]; k1 < a.kernel[1]; k1++, p1 += a.dilation[1]) {
-                    if (p1 < 0 || p1 >= a.in[1]) continue;
+                    const bool in1 = in0 && p1 >= 0 && p1 < a.in[1];
                     int64_t xr = x + p0 * a.x_stride[2] + p1 * a.x_stride[3];
                     int64_t wr = w + k0 * a.w_stride[2] + k1 * a.w_stride[3];
                     for (int64_t k2 = 0, p2 = first[2]; k2 < a.kernel[2];
                          k2++, p2 += a.dilation[2]) {
-                        if (p2 < 0 || p2 >= a.in[2]) continue;
-                        sum = ADD_PRODUCT(element(a.x, xr + p2 * a.x_stride[4]),
-                                          element(a.w, wr + k2 * a.w_stride[4]), sum);
+                        const bool inside = in1 && p2 >= 0 && p2 < a.in[2];
+                        SUM tap = inside ? element(a.x, xr + p2 * a.x_stride[4]) : 0;
+                        sum = ADD_PRODUCT(tap, element(a.w, wr + k2 * a.w_stride[4]), sum);
                     }
                 }
             }
