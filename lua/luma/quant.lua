@@ -13,7 +13,9 @@ end
 local M, methods = {}, {}
 local meta = {__name = "quantized tensor", methods = methods,
     fields = {"blocks", "format", "shape", "ndim", "device"}}
-local held = setmetatable({}, {__mode = "k"}) -- the fields of each, which nobody else can set
+local HELD = {} -- the key of an object's fields in it; a weak table would keep them all in a sandbox
+
+local function held(q) return type(q) == "table" and rawget(q, HELD) or nil end
 
 local function bad(level, argument, name, text, ...)
     error(("bad argument #%d to '%s' (%s)"):format(argument, name, text:format(...)), level + 1)
@@ -42,7 +44,7 @@ local function check_format(level, argument, name, format)
 end
 
 local function check_quantized(level, argument, name, q)
-    if held[q] then return end
+    if held(q) then return end
     local got = luma.is_tensor(q) and "tensor" or type(q)
     bad(level + 1, argument, name, "quantized tensor expected, got %s", got)
 end
@@ -54,9 +56,9 @@ local function shape_of(blocks, format)
 end
 
 local function make(blocks, format)
-    local q, shape = setmetatable({}, meta), shape_of(blocks, format)
-    held[q] = {blocks = blocks, format = format, shape = shape, ndim = #shape, device = blocks.device}
-    return q
+    local shape = shape_of(blocks, format)
+    local own = {blocks = blocks, format = format, shape = shape, ndim = #shape, device = blocks.device}
+    return setmetatable({[HELD] = own}, meta)
 end
 
 -- x, a float tensor whose rows (along the last dim) are multiples of 32 long, in a format.
@@ -151,7 +153,7 @@ function methods.size(q, dim)
     check_quantized(2, 1, "size", q)
     local d = math.tointeger(dim)
     d = d and d < 0 and d + q.ndim + 1 or d
-    local size = d and held[q].shape[d]
+    local size = d and held(q).shape[d]
     if not size then bad(2, 2, "size", "dim %s of %d dims", tostring(dim), q.ndim) end
     return size
 end
@@ -166,7 +168,7 @@ function methods.clone(q) return make(q.blocks:clone(), q.format) end
 -- ---- what it is not ----
 
 function meta.__index(q, key)
-    local own = held[q] or {}
+    local own = held(q) or {}
     if key == "shape" and own.shape then return shape_of(own.blocks, own.format) end -- a new list
     if methods[key] or own[key] then return methods[key] or own[key] end
     error(("a quantized tensor has no '%s': dequantize() gives a tensor, quantized_matmul products")
@@ -182,10 +184,10 @@ function meta.__pairs()
 end
 
 function meta.__tostring(q)
-    return ("Quantized[%s %s %s]"):format(q.format, table.concat(held[q].shape, "x"), q.device)
+    return ("Quantized[%s %s %s]"):format(q.format, table.concat(held(q).shape, "x"), q.device)
 end
 
-function meta.__len(q) return held[q].shape[1] end
+function meta.__len(q) return held(q).shape[1] end
 
 for _, operator in ipairs{"add", "sub", "mul", "div", "mod", "pow", "unm", "idiv", "band", "bor",
     "bxor", "bnot", "shl", "shr", "lt", "le", "concat", "call"} do

@@ -159,6 +159,16 @@ static void test_shared_memory(void) {
 
 /* ---- opening ---- */
 
+/* What scripts let go of is free again, whatever it is made of. */
+static void test_garbage(void) {
+    lua_State *L = open_limited(32 * MB, 0, 0);
+    CHECK(run(L, "for _ = 1, 200 do luma.ones(1000, 1000):add(1) end"));
+    CHECK(run(L, "local w = luma.ones(1000, 1024)"
+                 "for _ = 1, 200 do w:quantize('q8_0'):dequantize() end"));
+    CHECK(run(L, "collectgarbage() assert(luma.memory('cpu').allocated == 0)"));
+    lua_close(L);
+}
+
 static void test_flags(void) {
     lua_State *L = luaL_newstate();
     luaL_openlibs(L);
@@ -366,6 +376,7 @@ int main(int argc, char **argv) {
             test_limits_alone();
             test_limits_later();
             test_shared_memory();
+            test_garbage();
             test_flags();
             test_text();
             test_definitions();
