@@ -169,6 +169,7 @@ static void push_quant(lua_State *L) {
     } formats[] = {
 #define FORMAT(name, bytes) {name, bytes},
         LM_QUANT_FORMATS(FORMAT)};
+#undef FORMAT
     lua_createtable(L, 0, 2);
     lm_set_integer(L, "block", LM_QUANT_BLOCK);
     lua_createtable(L, LUMA_NQUANT, 0);

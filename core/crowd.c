@@ -45,17 +45,13 @@ static inline bool try_begin(lm_device *d) {
     return !__atomic_exchange_n(&d->cache_busy, true, __ATOMIC_ACQUIRE);
 }
 
-static inline void open_to_all(lm_device *d) {
-    __atomic_store_n(&d->cache_busy, false, __ATOMIC_RELEASE);
-}
-
 void lm_crowd_begin(lm_device *d) {
     while (!try_begin(d))
         sched_yield();
 }
 
 void lm_crowd_end(lm_device *d) {
-    open_to_all(d);
+    __atomic_store_n(&d->cache_busy, false, __ATOMIC_RELEASE);
 }
 
 static bool try_long(lm_device *d) {
@@ -82,7 +78,7 @@ static void take_idle(lm_cache *c) {
 char *lm_crowd_alloc(lm_cache *c, size_t size) {
     lm_device *d = c->device;
     bool alone = true;
-    open_to_all(d);
+    lm_crowd_end(d);
     pthread_mutex_lock(&lock);
     lm_crowd_begin(d);
     for (lm_cache *o = crowd; o; o = o->crowd_next) {
@@ -93,7 +89,7 @@ char *lm_crowd_alloc(lm_cache *c, size_t size) {
     }
     char *p = alone ? NULL : lm_cache_raw(c, size);
     for (lm_cache *o = crowd; o; o = o->crowd_next)
-        if (o->held) open_to_all(o->device);
+        if (o->held) lm_crowd_end(o->device);
     pthread_mutex_unlock(&lock);
     return p;
 }

@@ -100,8 +100,8 @@ typedef struct {
     /* Same dtype. Stride 0 in the dims where only indices decide; in the others different positions
     ** are different elements. */
     luma_tensor indexed;
-    bool
-        fresh; /* what is written is of no use after a failure: indices may be checked on the way */
+    /* What is written is of no use after a failure: indices may be checked on the way. */
+    bool fresh;
     int n;
     lm_index_part parts[LUMA_MAX_DIMS];
 } lm_index;

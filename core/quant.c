@@ -12,6 +12,7 @@ static const struct {
 } formats[LUMA_NQUANT] = {
 #define FORMAT(name, bytes) {name, bytes},
     LM_QUANT_FORMATS(FORMAT)};
+#undef FORMAT
 
 static luma_status check_format(luma_state *S, int argument, luma_quant_format format) {
     if ((unsigned)format < LUMA_NQUANT) return LUMA_OK;

@@ -196,10 +196,8 @@ static luma_status blend(luma_state *S, luma_tensor *y, const luma_tensor *a, co
 /* Channels [at[1], at[1] + n[1]) of the elements [at[0], at[0] + n[0]) of the batch. */
 static luma_tensor planes_of(const luma_tensor *x, const int64_t at[2], const int64_t n[2]) {
     luma_tensor part = *x;
-    for (int d = 0; d < FIRST; d++) {
-        part.layout.offset += at[d] * part.layout.stride[d];
-        part.layout.shape[d] = n[d];
-    }
+    for (int d = 0; d < FIRST; d++)
+        part.layout = lm_layout_slice(&part.layout, d, at[d], n[d], 1);
     return part;
 }
 
