@@ -107,6 +107,7 @@ LM_FN LM_S lm_element(const char *x) {
 /* Lines in any layout. */
 LM_FN void lm_fold_walk(const lm_args_reduce *a, const char *x, lm_place p, lm_fold *f,
                         lm_take *take) {
+    LM_NO_UNROLL
     for (int64_t i = p.begin + p.lane; i < p.end; i += (int64_t)LM_AHEAD * p.lanes) {
         LM_S v[LM_AHEAD];
         LM_UNROLL
@@ -126,6 +127,7 @@ LM_FN void lm_fold_walk(const lm_args_reduce *a, const char *x, lm_place p, lm_f
 LM_FN void lm_fold_stride(int64_t stride, const char *x, lm_place p, lm_fold *f, lm_take *take) {
     int64_t step = stride * p.lanes;
     x += (p.begin + p.lane) * stride;
+    LM_NO_UNROLL
     for (int64_t i = p.begin + p.lane; i < p.end; i += (int64_t)LM_AHEAD * p.lanes) {
         LM_S v[LM_AHEAD];
         LM_UNROLL
@@ -149,6 +151,7 @@ LM_FN void lm_fold_vectors(const char *x, lm_place p, lm_fold *f, lm_take *take)
     int64_t body = head < p.end - p.begin ? p.begin + head : p.end;
     int64_t tail = body + (p.end - body) / LM_VECTOR * LM_VECTOR;
     const LM_S *v = (const LM_S *)(const void *)x;
+    LM_NO_UNROLL
     for (int64_t i = p.begin + p.lane; i < body; i += p.lanes)
         take(f, LM_LOAD(v[i]), i);
     for (int64_t i = body + (int64_t)p.lane * LM_VECTOR; i < tail;
@@ -159,6 +162,7 @@ LM_FN void lm_fold_vectors(const char *x, lm_place p, lm_fold *f, lm_take *take)
         for (int k = 0; k < LM_VECTOR; k++)
             take(f, LM_LOAD(w.v[k]), i + k);
     }
+    LM_NO_UNROLL
     for (int64_t i = tail + p.lane; i < p.end; i += p.lanes)
         take(f, LM_LOAD(v[i]), i);
 }
@@ -178,6 +182,7 @@ LM_FN void lm_fold_line(const lm_args_reduce *a, lm_place p, lm_fold *f, lm_take
 
 /* The chunks of a line, shared out over its lanes: where they are among the parts. */
 #define LM_EACH_PART(i, a, p)                                                                      \
+    LM_NO_UNROLL                                                                                   \
     for (int64_t i = (p).line * (a).chunks + (p).lane;                                             \
          (p).inside && i < ((p).line + 1) * (a).chunks; i += (p).lanes)
 #define LM_SECOND_PARTS(a) ((int64_t *)(a).parts + (a).kept.n * (a).chunks)

@@ -18,6 +18,7 @@ LM_FN uint32_t lm_line_of(lm_lanes g) {
 
 /* The lines of the grid, all threads of a block together: base is the block's first line. */
 #define LM_EACH_BASE(base, g, lines)                                                               \
+    LM_NO_UNROLL                                                                                   \
     for (int64_t base = (int64_t)blockIdx.x * (blockDim.x >> (g).lanes); base < (lines);           \
          base += (int64_t)gridDim.x * (blockDim.x >> (g).lanes))
 
@@ -32,6 +33,7 @@ LM_FN uint32_t lm_line_of(lm_lanes g) {
     LM_FN T lm_group_##name(T v, lm_lanes g) {                                                     \
         __shared__ T all[LM_GROUP_THREADS];                                                        \
         uint32_t end = g.apart + g.lanes;                                                          \
+        LM_NO_UNROLL                                                                               \
         for (uint32_t d = g.apart; d < end && d < 5; d++) {                                        \
             T other = __shfl_xor_sync(LM_ALL_LANES, v, 1u << d);                                   \
             v = JOIN(v, other);                                                                    \
@@ -42,6 +44,7 @@ LM_FN uint32_t lm_line_of(lm_lanes g) {
         all[threadIdx.x] = v;                                                                      \
         __syncthreads();                                                                           \
         v = all[t];                                                                                \
+        LM_NO_UNROLL                                                                               \
         for (t += step; t < blockDim.x; t += step)                                                 \
             v = JOIN(v, all[t]);                                                                   \
         return v;                                                                                  \

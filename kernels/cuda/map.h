@@ -15,8 +15,8 @@
 #define LM_MAP_LOOKS 0
 #endif
 
-#ifndef LM_MAP_WORDS
-#define LM_MAP_WORDS 16
+#ifndef LM_MAP_WORDS /* float8 takes many instructions to read and to store */
+#define LM_MAP_WORDS (LM_OF(LM_STORED_, LM_D) == 3 && sizeof(LM_S) == 1 ? 4 : 16)
 #endif
 
 #if defined(__CUDACC__)
@@ -97,6 +97,9 @@ LM_FN LM_C lm_map_number(uint64_t bits) {
 #ifndef LM_MAP_binary
 #define LM_MAP_binary(...)
 #endif
+#ifndef LM_MAP_quotients
+#define LM_MAP_quotients(...)
+#endif
 #ifndef LM_MAP_bits
 #define LM_MAP_bits(...)
 #endif
@@ -109,6 +112,7 @@ LM_FN LM_C lm_map_number(uint64_t bits) {
 #define ROW_OF_rare LM_MAP_rare
 #define ROW_OF_activation LM_MAP_activation
 #define ROW_OF_binary LM_MAP_binary
+#define ROW_OF_quotients LM_MAP_quotients
 #define ROW_OF_bits LM_MAP_bits
 #define ROW_OF_compare LM_MAP_compare
 #include "cuda/rows.def"

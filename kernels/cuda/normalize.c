@@ -70,7 +70,7 @@ static luma_status run(luma_state *S, lm_cuda *c, const lm_normalize *n, lm_args
     }
     wish->held = LM_NORMALIZE_BYTES / (dtype == LUMA_FLOAT64 ? 8 : 4);
     lm_cut cut = lm_cut_lines(c, wish);
-    if (wish->held << cut.group.lanes >= a->along.n) {
+    if (a->along.ndim <= 1 && wish->held << cut.group.lanes >= a->along.n) {
         cut.shape.grid.y = 1;
         set_cut(a, &cut);
         a->chunk = a->along.n;

@@ -38,6 +38,7 @@ LM_FN lm_run lm_run_of(lm_lanes g) {
         LM_EACH_BASE(base, a.group, a.lines.n) {                                                   \
             lm_stretch s = lm_stretch_of(&a, base);                                                \
             run all = no_##run();                                                                  \
+            LM_NO_UNROLL                                                                           \
             for (int64_t i = s.begin + s.lane; i < s.end; i += s.lanes) {                          \
                 LM_C v = LM_ELEMENT(a, s, i);                                                      \
                 all = JOIN(all, OF(a, v, i));                                                      \
@@ -53,11 +54,13 @@ LM_FN lm_run lm_run_of(lm_lanes g) {
             run next = no_##run();                                                                 \
             if (a.parts) {                                                                         \
                 const run *parts = (const run *)a.parts + s.line * a.chunks;                       \
+                LM_NO_UNROLL                                                                       \
                 for (int64_t c = s.lane; s.inside && c < (int64_t)blockIdx.y; c += s.lanes)        \
                     next = JOIN(next, parts[c]);                                                   \
                 next = run##_whole(next, a.group);                                                 \
             }                                                                                      \
             int64_t end = s.begin + a.chunk < a.n ? s.begin + a.chunk : a.n;                       \
+            LM_NO_UNROLL                                                                           \
             for (int64_t tile = s.begin; tile < end;                                               \
                  tile += (int64_t)LM_EACH_RUN << a.group.lanes) {                                  \
                 int64_t from = LM_RUN_FROM(r, tile);                                               \
@@ -94,6 +97,7 @@ LM_FN RUN FN(up)(RUN *v, lm_run r, lm_lanes g) {
     uint32_t self = threadIdx.x & 31;
     LM_UNROLL
     for (uint32_t k = 0; k < LM_EACH_RUN; k++) {
+        LM_NO_UNROLL
         for (uint32_t d = 0; d < r.bits; d++) {
             uint32_t step = 1u << (d + g.apart);
             RUN other = LANE(v[k], self >= step ? self - step : self);
@@ -116,6 +120,7 @@ LM_FN void FN(warps)(RUN own, lm_run r, lm_lanes g, RUN *carry, RUN *next) {
     __syncthreads();
     all[threadIdx.x] = own;
     __syncthreads();
+    LM_NO_UNROLL
     for (uint32_t w = 0; w < r.warps; w++) {
         RUN one = all[first + w * step];
         if (w < r.warp) *carry = JOIN(*carry, one);
@@ -127,6 +132,7 @@ LM_FN void FN(warps)(RUN own, lm_run r, lm_lanes g, RUN *carry, RUN *next) {
 LM_FN RUN FN(whole)(RUN v, lm_lanes g) {
     __shared__ RUN all[LM_GROUP_THREADS];
     uint32_t end = g.apart + g.lanes, self = threadIdx.x & 31;
+    LM_NO_UNROLL
     for (uint32_t d = g.apart; d < end && d < 5; d++) {
         RUN other = LANE(v, self ^ 1u << d);
         v = JOIN(v, other);
@@ -137,6 +143,7 @@ LM_FN RUN FN(whole)(RUN v, lm_lanes g) {
     all[threadIdx.x] = v;
     __syncthreads();
     v = all[t];
+    LM_NO_UNROLL
     for (t += step; t < blockDim.x; t += step)
         v = JOIN(v, all[t]);
     return v;

@@ -1,5 +1,4 @@
-/* binary.cu -- rows of two tensors: sums, products, quotients. */
-#define LM_MAP_GUARDED
+/* binary.cu -- rows of two tensors whose words are short: sums, products, the greater. */
 #define LM_MAP_WORDS 4
 #define LM_MAP_binary MAP_KERNEL
 #include "cuda/map.h"

@@ -30,6 +30,7 @@ LM_TYPED(cumsum) {
             next = ((const total *)a.parts)[s.line * a.chunks + blockIdx.y - 1];
         /* all threads go through the whole chunk, since they meet */
         int64_t end = s.begin + a.chunk < a.n ? s.begin + a.chunk : a.n;
+        LM_NO_UNROLL
         for (int64_t tile = s.begin; tile < end; tile += (int64_t)LM_EACH_RUN << a.group.lanes) {
             int64_t from = LM_RUN_FROM(r, tile);
             total v[LM_EACH_RUN], carry = next;

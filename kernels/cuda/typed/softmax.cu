@@ -58,6 +58,7 @@ LM_TYPED(softmax_sums) {
         lm_stretch s = lm_stretch_of(&a, base);
         lm_real greatest = LEAST;
         double sum = 0;
+        LM_NO_UNROLL
         for (int64_t i = s.begin + s.lane; i < s.end; i += (int64_t)AHEAD * s.lanes) {
             lm_real v[AHEAD], before = greatest, part = 0;
             LM_UNROLL
@@ -88,13 +89,16 @@ LM_TYPED(softmax_apply) {
         const double *parts = (const double *)a.parts + s.line * a.chunks;
         const double *sums = parts + a.lines.n * a.chunks;
         double greatest = (double)LEAST, sum = 0;
+        LM_NO_UNROLL
         for (int64_t i = s.lane; s.inside && i < a.chunks; i += s.lanes)
             greatest = lm_greater_real(greatest, parts[i]);
         greatest = lm_group_maximum(greatest, a.group);
+        LM_NO_UNROLL
         for (int64_t i = s.lane; s.inside && i < a.chunks; i += s.lanes)
             sum += parts[i] == (double)LEAST ? 0 : sums[i] * lm_exp_f64(parts[i] - greatest);
         sum = lm_group_sum(sum, a.group);
         lm_real shift = (lm_real)greatest, last = (lm_real)(a.log ? lm_log_f64(sum) : 1.0 / sum);
+        LM_NO_UNROLL
         for (int64_t i = s.begin + s.lane; i < s.end; i += (int64_t)AHEAD * s.lanes) {
             lm_real v[AHEAD];
             LM_UNROLL
