@@ -10,7 +10,7 @@ if not device.is_cpu then return end
 local N = (1 << 31) + 8
 local enough = luma.cache_info("cpu").device_free > 3 * N -- of memory, not to make others wait for it
 
-describe("2^31 + 8 elements #slow", function()
+describe("2^31 + 8 elements #slow #once", function()
   local x, y
   local it = enough and it or pending
 
@@ -176,7 +176,7 @@ local function result_of(code, library)
   return show(table.pack(assert(load("return " .. code, "=example", "t", {luma = library}))()))
 end
 
-describe("past 2^31 elements of other memory #slow", function()
+describe("past 2^31 elements of other memory #slow #once", function()
   teardown(function()
     for _, e in pairs(ends) do
       if e then e.memory:free() end

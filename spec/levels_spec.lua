@@ -50,7 +50,7 @@ local function run(level, threads)
   return status == 0 and output or nil, output
 end
 
-describe("bits of elementwise results #slow", function()
+describe("bits of elementwise results #slow #once", function()
   it("are those of every level and number of threads", function()
     local base, message = run("base", 1)
     assert(base, message)
