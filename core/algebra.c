@@ -269,7 +269,7 @@ typedef struct {
     luma_tensor *out;
     const luma_tensor *x;
     luma_scalar beta, alpha;
-    luma_dtype dtype; /* of the result */
+    luma_dtype product, dtype; /* of the factors, of the result */
     bool in_place;
 } sum;
 
@@ -293,10 +293,10 @@ static luma_status sum_open(sum *s, luma_state *S, luma_tensor *out, const luma_
     *s = (sum){.S = S, .out = out, .x = x, .beta = beta, .alpha = alpha};
     LM_TRY(lm_tensor_live(S, 1, x));
     LM_TRY(lm_same_device(S, (const luma_tensor *[]){x, a, b}, 3, &device));
-    const luma_dtype product = lm_dtype_promote(a->dtype, b->dtype);
-    s->dtype = lm_dtype_promote(x->dtype, product);
+    s->product = lm_dtype_promote(a->dtype, b->dtype);
+    s->dtype = lm_dtype_promote(x->dtype, s->product);
     s->in_place = out->storage && lm_tensor_is_same(out, x);
-    if (s->in_place && lm_dtypes[product].kind <= lm_dtypes[x->dtype].kind) s->dtype = x->dtype;
+    if (s->in_place && lm_dtypes[s->product].kind <= lm_dtypes[x->dtype].kind) s->dtype = x->dtype;
     if (s->in_place && s->dtype != x->dtype)
         return lm_fail(S, LUMA_ERR_DTYPE, 1, "%s does not hold %s results",
                        lm_dtypes[x->dtype].name, lm_dtypes[s->dtype].name);
@@ -317,30 +317,35 @@ static luma_status add_up(const sum *s, const luma_tensor *x, const luma_tensor 
     return luma_add(s->S, s->out, x, product);
 }
 
-/* Without x: its NaN and infinities do not count where beta is 0. */
-static luma_status give_product(const sum *s, lm_scope *scope, luma_tensor *product) {
-    if (s->in_place) {
-        luma_tensor self = *s->out;
-        luma_status status = lm_copy(s->S, &self, product);
-        s->out->storage->version++;
-        return status;
-    }
-    return scope->status == LUMA_OK ? lm_cast(s->S, s->out, product, s->dtype) : scope->status;
+static luma_status give(const sum *s, const luma_tensor *all) {
+    if (!s->in_place) return lm_cast(s->S, s->out, all, s->dtype);
+    luma_tensor self = *s->out;
+    LM_TRY(lm_copy(s->S, &self, all));
+    s->out->storage->version++;
+    return LUMA_OK;
 }
 
-/* Ends with the product, a temporary of the scope. */
+/* Ends with the product, a temporary of the scope. NaN and infinities of x do not count where beta is
+** 0. Small floats are rounded once, in the end. */
 static luma_status sum_close(const sum *s, lm_scope *scope, luma_tensor *product) {
     luma_tensor beta = {.number = s->beta}, alpha = {.number = s->alpha};
-    luma_tensor *scaled = lm_temp(scope);
+    luma_tensor *scaled = lm_temp(scope), *all = product;
+    const luma_tensor *x = s->x;
     if (!is_number(s->alpha, 1)) LM_DO(scope, luma_mul(s->S, product, product, &alpha));
-    if (is_number(s->beta, 0)) {
-        LM_DO(scope, give_product(s, scope, product));
-    } else if (is_number(s->beta, 1)) {
-        LM_DO(scope, add_up(s, s->x, product));
-    } else {
-        LM_DO(scope, luma_mul(s->S, scaled, s->x, &beta));
-        LM_DO(scope, add_up(s, scaled, product));
+    if (!is_number(s->beta, 0) && !is_number(s->beta, 1)) {
+        x = lm_temp_cast(scope, x, lm_dtype_wide(x->dtype));
+        LM_DO(scope, luma_mul(s->S, scaled, x, &beta));
+        x = scaled;
     }
+    if (!is_number(s->beta, 0) && s->dtype == lm_dtype_wide(s->dtype)) {
+        LM_DO(scope, add_up(s, x, product));
+        return lm_scope_close(scope);
+    }
+    if (!is_number(s->beta, 0)) {
+        all = lm_temp(scope);
+        LM_DO(scope, luma_add(s->S, all, x, product));
+    }
+    LM_DO(scope, give(s, all));
     return lm_scope_close(scope);
 }
 
@@ -355,6 +360,19 @@ static luma_status run_sum(const sum *s, multiply *f, const luma_tensor *a, cons
     return sum_close(s, &scope, product);
 }
 
+/* By way of factors in what small floats are computed in; integers that meet those are rounded first. */
+static luma_status run_wide_sum(const sum *s, multiply *f, const luma_tensor *a,
+                                const luma_tensor *b) {
+    const luma_dtype wide = lm_dtype_wide(s->product);
+    lm_scope scope;
+    lm_scope_open(&scope, s->S);
+    luma_tensor *product = lm_temp(&scope);
+    const luma_tensor *x = lm_temp_cast(&scope, lm_temp_cast(&scope, a, s->product), wide);
+    const luma_tensor *y = lm_temp_cast(&scope, lm_temp_cast(&scope, b, s->product), wide);
+    LM_DO(&scope, f(s->S, product, x, y));
+    return sum_close(s, &scope, product);
+}
+
 luma_status luma_addmm(luma_state *S, luma_tensor *out, const luma_tensor *x, const luma_tensor *a,
                        const luma_tensor *b, luma_scalar beta, luma_scalar alpha) {
     sum s;
@@ -363,7 +381,7 @@ luma_status luma_addmm(luma_state *S, luma_tensor *out, const luma_tensor *x, co
     LM_TRY(check_sizes(S, a, 1, b, 0, 3, "inner"));
     const int64_t shape[2] = {a->layout.shape[0], b->layout.shape[1]};
     LM_TRY(sum_open(&s, S, out, x, a, b, 2, shape, beta, alpha));
-    return run_sum(&s, luma_matmul, a, b);
+    return run_sum(&s, lm_matmul_wide, a, b);
 }
 
 luma_status luma_addmv(luma_state *S, luma_tensor *out, const luma_tensor *x, const luma_tensor *a,
@@ -373,7 +391,7 @@ luma_status luma_addmv(luma_state *S, luma_tensor *out, const luma_tensor *x, co
     LM_TRY(check_operand(S, v, 3, 1, "vector"));
     LM_TRY(check_sizes(S, a, 1, v, 0, 3, "inner"));
     LM_TRY(sum_open(&s, S, out, x, a, v, 1, a->layout.shape, beta, alpha));
-    return run_sum(&s, luma_matmul, a, v);
+    return run_sum(&s, lm_matmul_wide, a, v);
 }
 
 luma_status luma_addr(luma_state *S, luma_tensor *out, const luma_tensor *x, const luma_tensor *v,
@@ -383,7 +401,7 @@ luma_status luma_addr(luma_state *S, luma_tensor *out, const luma_tensor *x, con
     LM_TRY(check_operand(S, w, 3, 1, "vector"));
     const int64_t shape[2] = {v->layout.shape[0], w->layout.shape[0]};
     LM_TRY(sum_open(&s, S, out, x, v, w, 2, shape, beta, alpha));
-    return run_sum(&s, luma_outer, v, w);
+    return run_wide_sum(&s, luma_outer, v, w);
 }
 
 static luma_status check_stacks(luma_state *S, const luma_tensor *a, const luma_tensor *b) {
@@ -400,7 +418,7 @@ luma_status luma_baddbmm(luma_state *S, luma_tensor *out, const luma_tensor *x,
     LM_TRY(check_stacks(S, a, b));
     const int64_t shape[3] = {a->layout.shape[0], a->layout.shape[1], b->layout.shape[2]};
     LM_TRY(sum_open(&s, S, out, x, a, b, 3, shape, beta, alpha));
-    return run_sum(&s, luma_matmul, a, b);
+    return run_sum(&s, lm_matmul_wide, a, b);
 }
 
 /* The products of two stacks, summed. */
@@ -415,7 +433,7 @@ luma_status luma_addbmm(luma_state *S, luma_tensor *out, const luma_tensor *x, c
     LM_TRY(check_stacks(S, a, b));
     const int64_t shape[2] = {a->layout.shape[1], b->layout.shape[2]};
     LM_TRY(sum_open(&s, S, out, x, a, b, 2, shape, beta, alpha));
-    return run_sum(&s, sum_products, a, b);
+    return run_wide_sum(&s, sum_products, a, b);
 }
 
 /* ---- powers and chains of matrices -----------------------------------------------------------*/

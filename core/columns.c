@@ -198,7 +198,7 @@ luma_status lm_conv_multiply(luma_state *S, lm_device *d, const lm_conv *v) {
     LM_TRY(span(S, v, k.kernel, k.out + 1, first, count));
     k.x = k.w = k.columns = k.sums = LUMA_NEW;
     k.sum = v->out.dtype;
-    if (v->bias.storage && lm_dtype_is_float(k.sum)) k.sum = lm_dtype_accumulator(k.sum);
+    if (v->bias.storage) k.sum = lm_dtype_wide(k.sum);
     luma_status status = surround(S, &k.x, &v->x, first, count);
     if (status == LUMA_OK) status = weights(&k, &v->w);
     if (status == LUMA_OK) status = multiply_boxes(&k);
@@ -352,8 +352,7 @@ luma_status luma_col2im(luma_state *S, luma_tensor *out, const luma_tensor *colu
     LM_TRY(lm_result_open(S, &r, out, device, columns->dtype, p.n + 2 - skip, shape + skip,
                           &columns, 1, 0));
     /* small floats add up in float32 */
-    const luma_dtype sums =
-        lm_dtype_is_float(columns->dtype) ? lm_dtype_accumulator(columns->dtype) : columns->dtype;
+    const luma_dtype sums = lm_dtype_wide(columns->dtype);
     luma_tensor own = LUMA_NEW, to = r.work, from = LUMA_NEW;
     luma_status status = LUMA_OK;
     if (sums != columns->dtype) {

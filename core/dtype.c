@@ -51,6 +51,10 @@ luma_dtype lm_dtype_accumulator(luma_dtype x) {
     return (luma_dtype)lm_dtypes[x].compute;
 }
 
+luma_dtype lm_dtype_wide(luma_dtype x) {
+    return lm_dtype_is_float(x) ? lm_dtype_accumulator(x) : x;
+}
+
 /* Other spellings; the token ("f32") and the long name are read from the list. */
 static const struct {
     const char *name;

@@ -81,6 +81,8 @@ luma_dtype lm_dtype_promote(luma_dtype a, luma_dtype b);
 /* The one accumulator table: sums of x run in this dtype. bool and integers int64; float8, float16,
 ** bfloat16 float32; float32 float32 (kernels add lanes pairwise or in double); float64 float64. */
 luma_dtype lm_dtype_accumulator(luma_dtype x);
+/* That of floats; integers stay as they are, for they wrap. */
+luma_dtype lm_dtype_wide(luma_dtype x);
 
 /* Reads "float32", "f32", ...; false when the name is none. Names need not end in NUL. */
 bool lm_dtype_parse(const char *name, size_t length, luma_dtype *out);

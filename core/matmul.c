@@ -96,20 +96,31 @@ static luma_status multiply(luma_state *S, const plan *p, luma_tensor *c) {
     return status;
 }
 
-luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
-                        const luma_tensor *b) {
+static luma_status run(luma_state *S, luma_tensor *out, const luma_tensor *a, const luma_tensor *b,
+                       bool wide) {
     plan p;
     lm_result r;
     int64_t shape[LUMA_MAX_DIMS];
     LM_TRY(make_plan(S, a, b, &p));
+    const luma_dtype dtype = wide ? lm_dtype_wide(p.dtype) : p.dtype;
     const int ndim = visible_shape(&p, shape);
-    LM_TRY(lm_result_open(S, &r, out, p.device, p.dtype, ndim, shape, (const luma_tensor *[]){a, b},
+    LM_TRY(lm_result_open(S, &r, out, p.device, dtype, ndim, shape, (const luma_tensor *[]){a, b},
                           2, 0));
     if (!p.drop_row && !p.drop_column) return lm_result_close(S, &r, multiply(S, &p, &r.work));
     luma_tensor c = r.work;
     if (p.drop_row) c.layout = lm_layout_insert(&c.layout, p.ndim - 2, 1, 0);
     if (p.drop_column) c.layout = lm_layout_insert(&c.layout, p.ndim - 1, 1, 0);
     return lm_result_close(S, &r, multiply(S, &p, &c));
+}
+
+luma_status luma_matmul(luma_state *S, luma_tensor *out, const luma_tensor *a,
+                        const luma_tensor *b) {
+    return run(S, out, a, b, false);
+}
+
+luma_status lm_matmul_wide(luma_state *S, luma_tensor *out, const luma_tensor *a,
+                           const luma_tensor *b) {
+    return run(S, out, a, b, true);
 }
 
 /* ---- stricter forms ------------------------------------------------------------------------- */

@@ -104,6 +104,9 @@ luma_status lm_meet(luma_state *S, luma_tensor *out, const luma_tensor *x, luma_
 static inline bool lm_meets_rounded(const luma_tensor *x, luma_dtype dtype) {
     return x->storage && lm_dtypes[dtype].compute != dtype && lm_dtype_is_int(x->dtype);
 }
+/* luma_matmul, but sums of small floats are given as they add up, not rounded. (matmul.c) */
+luma_status lm_matmul_wide(luma_state *S, luma_tensor *out, const luma_tensor *a,
+                           const luma_tensor *b);
 /* The one element of a 0-d or one-element tensor on the host. */
 luma_status lm_item(luma_state *S, const luma_tensor *x, luma_scalar *out);
 /* Runs an elementwise row; ins may hold weak numbers. (map.c) */

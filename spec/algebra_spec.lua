@@ -3,6 +3,7 @@
 package.path = "spec/support/?.lua;" .. package.path
 local luma = require "luma"
 local check = require "check"
+local seeded = require "seed".seeded
 local equation = require "equation"
 local layouts = require "layouts"
 local model = require "model"
@@ -204,6 +205,26 @@ it("beta 0 does not count x; numbers keep integers; kinds", function()
     return luma.addbmm(luma.ones(1), luma.ones(2, 1, 1):gt(0), luma.ones(2, 1, 1))
   end)
 end)
+
+it("beta x + alpha times a product of small floats is rounded once", seeded(function()
+  luma.manual_seed(math.random(1 << 30))
+  for _, dtype in ipairs {"float16", "bfloat16", "float8_e4m3"} do
+    for name, k in pairs(kin) do
+      for trial = 1, 20 do
+        -- float8 of such size that no sum overflows
+        local function small(shape) return luma.randn(shape, {dtype = "float64"}):mul(2):to(dtype) end
+        local a, b, x = small(k[2]), small(k[3]), small(k[4])
+        local options = ({{}, {beta = 3}, {alpha = 1.5}, {beta = 0.7, alpha = -1}})[trial % 4 + 1]
+        local exact = luma[name](x:to("float32"), a:to("float32"), b:to("float32"), options)
+        local want = exact:to(dtype)
+        assert.equal(tostring(want), tostring(luma[name](x, a, b, options)))
+        local y = x:clone()
+        y[name .. "_"](y, a, b, options)
+        assert.equal(tostring(want), tostring(y))
+      end
+    end
+  end
+end))
 
 it("matrix_power by its definition", function()
   each(function(dtype, random, seed)
