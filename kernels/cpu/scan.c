@@ -1,5 +1,5 @@
-/* scan.c -- the scan slot: dims merge into lines along the scanned dim, lines into strips, by sizes
-** and strides alone. Layer: kernels/cpu. */
+/* scan.c -- the scan slot: dims merge into lines along the scanned dim, lines into strips. What is
+** joined, and in which order, depends on sizes and strides alone. Layer: kernels/cpu. */
 #include "scan.h"
 
 #include "block.h"
@@ -77,6 +77,18 @@ static int64_t strip_columns(int64_t n, int64_t columns, int64_t most, int passe
     return lm_min(lm_min(fits > LEAST_STRIP ? fits : LEAST_STRIP, most), columns);
 }
 
+static int64_t threads_of(const luma_state *S) {
+    const int64_t threads = lm_pool_threads();
+    return S->threads > 0 ? lm_min(threads, S->threads) : threads;
+}
+
+static void count_strips(lm_lines *l, int64_t room) {
+    const lm_scan_dim *k = &l->others[l->nothers - 1];
+    if (l->by_columns) l->block = room / l->width;
+    l->strips_per_run = lm_ceil_div(k->size, l->width);
+    l->strips = l->lines / k->size * l->strips_per_run;
+}
+
 static void plan_strips(lm_lines *l, int passes) {
     const lm_scan_dim *k = &l->others[l->nothers - 1];
     int64_t size = (int64_t)lm_dtype_size(l->dtype), n = l->along.size;
@@ -87,21 +99,24 @@ static void plan_strips(lm_lines *l, int passes) {
     l->places_direct = inner->places == (int64_t)sizeof(int64_t) || inner->size == 1;
     bool in_place = l->x_direct && l->y_direct && (!l->places || l->places_direct);
     int64_t room = in_place ? BLOCK_IN_PLACE : LM_SCAN_BLOCK;
+    const int64_t most = in_place ? LM_SCAN_WIDTH : LM_SCAN_BLOCK / 8;
     if (l->by_columns) {
-        int64_t most = in_place ? LM_SCAN_WIDTH : LM_SCAN_BLOCK / 8;
         l->width = strip_columns(n, k->size, most, passes);
-        l->block = room / l->width;
     } else {
         l->block = lm_min(n, room);
         l->width = l->block == n ? lm_min(lm_min(room / n, LM_SCAN_WIDTH), k->size) : 1;
     }
-    l->strips_per_run = lm_ceil_div(k->size, l->width);
-    l->strips = l->lines / k->size * l->strips_per_run;
+    count_strips(l, room);
     l->pieces = 1;
     l->piece = n;
     if (l->strips < FEW_STRIPS && n * l->width >= 2 * PIECE) {
         l->piece = lm_ceil_div(PIECE / l->width, l->block) * l->block;
         l->pieces = lm_ceil_div(n, l->piece);
+    } else if (l->by_columns && passes == 1) { /* long runs of memory: a strip for each thread */
+        const int64_t share = lm_ceil_div(k->size, threads_of(l->S));
+        l->width = lm_max(l->width, lm_min(lm_ceil_div(share, LEAST_STRIP) * LEAST_STRIP, most));
+        l->width = lm_min(l->width, k->size);
+        count_strips(l, room);
     }
 }
 
@@ -259,9 +274,7 @@ luma_status lm_lines_run_long(lm_lines *l, const lm_scan_of *scan, void *job) {
     long_job j = {.l = l, .scan = scan, .job = job};
     luma_state *S = l->S;
     lm_storage *scratch = NULL;
-    int64_t threads = lm_pool_threads();
-    if (S->threads > 0) threads = lm_min(threads, S->threads);
-    j.ranges = lm_min(threads, l->pieces);
+    j.ranges = lm_min(threads_of(S), l->pieces);
     j.told = range_start(&j, j.ranges - 1);
     int64_t tasks = l->strips * j.told;
     if (tasks > 0) {

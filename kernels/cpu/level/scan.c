@@ -16,11 +16,13 @@ LM_LANE void running_i64(int64_t n, const uint64_t *x, uint64_t *y, uint64_t *su
                          bool stores) {
     uint64_t s = *sum, start = s;
     int64_t i = 0;
+#if LM_D8_WIDTH == 8 /* in shorter vectors, not faster than one by one */
     for (; i + 8 <= n; i += 8) {
         lm_u8 r = lm_u8_sums(lm_u8_load(x + i));
         if (stores) lm_u8_store_above(y + i, r, s);
         s += LM_LAST8(r);
     }
+#endif
     for (; i < n; i++) {
         s += x[i];
         if (stores) y[i] = s;
