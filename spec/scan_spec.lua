@@ -252,6 +252,25 @@ describe("long lines", function()
       check.near(n * 0.5 - math.log(1 - math.exp(-0.5)), y[n], 1e-6)
     end
   end)
+  it("columns, whatever strips threads take them in", function()
+    local before = luma.config().threads
+    for _, columns in ipairs {64, 513, 1300} do
+      local x = luma.randint(-9, 10, {23, columns}):to("float64")
+      for threads = 1, 5, 2 do
+        luma.set_num_threads(threads)
+        for _, name in ipairs {"cumsum", "cumprod", "cummax", "logcumsumexp"} do
+          local all = luma[name](x, 1)
+          for _, at in ipairs {1, 63, columns // 2, columns - 1} do -- narrow enough for one strip
+            local few = luma[name](x:narrow(2, at, 2):contiguous(), 1)
+            assert.is_true(all:narrow(2, at, 2):tobytes() == few:tobytes(),
+              ("%s of %d columns, %d threads, from %d"):format(name, columns, threads, at))
+          end
+        end
+      end
+    end
+    luma.set_num_threads(before or 2)
+  end)
+
   it("the same from any number of threads", function()
     if not device.is_cpu then return end
     local before = luma.config().threads
