@@ -471,11 +471,10 @@ static const luma_tensor *turned(const luma_tensor *x, bool turn, luma_tensor *r
     return room;
 }
 
-/* Two stacks of matrices whose dims already stand as the product wants them, but that matrices may be
-** transposed: what the rest of this file would come to. *done: it was such a product. */
-static luma_status quick(luma_state *S, luma_tensor *out, const lm_labelled *a,
-                         const lm_labelled *b, int nout, const int8_t *label, bool *done) {
+luma_status lm_contract_matrices(luma_state *S, luma_tensor *out, const lm_labelled *xs, int nout,
+                                 const int8_t *label, bool *done) {
     const int row = nout - 2, column = nout - 1;
+    const lm_labelled *a = &xs[0], *b = &xs[1];
     *done = false;
     if (row < 0 || a->x->layout.ndim != nout || b->x->layout.ndim != nout) return LUMA_OK;
     if (a->label[row] != label[row] && a->label[column] != label[row]) {
@@ -491,8 +490,11 @@ static luma_status quick(luma_state *S, luma_tensor *out, const lm_labelled *a,
         return LUMA_OK;
     for (int d = 0; d < row; d++)
         if (a->label[d] != label[d] || b->label[d] != label[d]) return LUMA_OK;
-    for (int d = 0; d < nout; d++)
+    for (int d = 0; d < nout; d++) {
         if (label[d] == summed) return LUMA_OK;
+        for (int e = 0; e < d; e++)
+            if (label[e] == label[d]) return LUMA_OK;
+    }
     luma_tensor x, y;
     const luma_tensor *left = turned(a->x, ta, &x), *right = turned(b->x, tb, &y);
     const int64_t *sa = left->layout.shape, *sb = right->layout.shape;
@@ -500,15 +502,16 @@ static luma_status quick(luma_state *S, luma_tensor *out, const lm_labelled *a,
         if (sa[d] != sb[d]) return LUMA_OK;
     if (sa[row] < 2 || sa[column] < 2 || sa[column] != sb[row] || sb[column] < 2) return LUMA_OK;
     *done = true;
-    return luma_matmul(S, out, left, right);
+    luma_status status = luma_matmul(S, out, left, right);
+    if (status != LUMA_OK) S->argument = 0;
+    return status;
 }
 
 luma_status lm_contract(luma_state *S, luma_tensor *out, int n, const lm_labelled *xs, int nout,
                         const int8_t *label) {
     bool done = false;
     if (n == 2) {
-        luma_status status = quick(S, out, &xs[0], &xs[1], nout, label, &done);
-        if (status != LUMA_OK) S->argument = 0;
+        luma_status status = lm_contract_matrices(S, out, xs, nout, label, &done);
         if (done) return status;
     }
     chain c = {.S = S, .n = n, .xs = xs, .dtype = xs[0].x->dtype};

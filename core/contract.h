@@ -21,4 +21,9 @@ typedef struct {
 luma_status lm_contract(luma_state *S, luma_tensor *out, int n, const lm_labelled *xs, int nout,
                         const int8_t *labels);
 
+/* The same of two tensors where it is one matrix product of their dims as they stand, but that matrices
+** may be transposed. *done = false where it is not, and nothing has happened. Labels may be any. */
+luma_status lm_contract_matrices(luma_state *S, luma_tensor *out, const lm_labelled *xs, int nout,
+                                 const int8_t *labels, bool *done);
+
 #endif

@@ -234,12 +234,42 @@ static luma_status read_result(reader *r) {
     return LUMA_OK;
 }
 
+/* ---- the commonest equation ------------------------------------------------------------------*/
+
+static int read_letters(const char **at, int most, int8_t *label) {
+    int n = 0;
+    for (; n < most && is_letter(**at); ++*at)
+        label[n++] = (int8_t)label_of(**at);
+    return n;
+}
+
+/* Two tensors, a letter for each of their dims, an arrow and letters: the labels, of which nothing is
+** checked. false: it is another equation, or is to be read with all checks. */
+static bool read_plain(const char *at, const luma_tensor *xs, lm_labelled *two, int *nout,
+                       int8_t *out) {
+    for (int i = 0; i < 2; i++) {
+        const int ndim = xs[i].layout.ndim;
+        if (!xs[i].storage || xs[i].dtype == LUMA_BOOL) return false;
+        two[i].x = &xs[i];
+        if (read_letters(&at, ndim, two[i].label) != ndim || *at++ != (i == 0 ? ',' : '-'))
+            return false;
+    }
+    if (*at++ != '>') return false;
+    *nout = read_letters(&at, LUMA_MAX_DIMS, out);
+    return *at == '\0';
+}
+
 luma_status luma_einsum(luma_state *S, luma_tensor *out, const char *equation, int n,
                         const luma_tensor *xs) {
     if (!equation) return lm_fail(S, LUMA_ERR_ARGUMENT, 1, "an equation expected");
     if (n < 1) return lm_fail(S, LUMA_ERR_ARGUMENT, 2, "no tensors");
     lm_labelled few[4];
     reader r; /* its tables are large, and what is in them is known */
+    if (n == 2 && read_plain(equation, xs, few, &r.nout, r.out)) {
+        bool done;
+        luma_status status = lm_contract_matrices(S, out, few, r.nout, r.out, &done);
+        if (done) return status;
+    }
     r.S = S;
     r.equation = r.at = equation;
     r.n = n;
