@@ -160,21 +160,17 @@ luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx) {
     return dtype;
 }
 
-const char *lm_arg_path(lm_call *k, int arg) {
+const char *lm_arg_text(lm_call *k, int arg, int idx, const char *expected) {
     size_t n;
-    if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "string");
-    const char *path = lua_tolstring(k->L, arg, &n);
-    if (strlen(path) != n) lm_bad(k, arg, "the path contains a zero byte");
-    return path;
+    if (lua_type(k->L, idx) != LUA_TSTRING) lm_bad_type(k, arg, idx, expected);
+    const char *text = lua_tolstring(k->L, idx, &n);
+    if (strlen(text) != n) lm_bad(k, arg, "the text contains a zero byte");
+    return text;
 }
 
 lm_device *lm_arg_device(lm_call *k, int arg) {
     lm_device *d;
-    const char *name = NULL;
-    if (!lua_isnoneornil(k->L, arg)) {
-        if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "device");
-        name = lua_tostring(k->L, arg);
-    }
+    const char *name = lua_isnoneornil(k->L, arg) ? NULL : lm_arg_text(k, arg, arg, "device");
     luma_status status = lm_device_find(k->c->S, name, &d);
     if (status != LUMA_OK) {
         k->c->S->argument = arg;

@@ -187,8 +187,9 @@ const int64_t *lm_arg_shape(lm_call *k, int arg, int *n, int *next);
 int64_t lm_arg_dim(lm_call *k, int arg, int64_t dim);
 int64_t lm_arg_position(lm_call *k, int arg, int64_t position);
 luma_dtype lm_arg_dtype(lm_call *k, int arg, int idx);
-/* Of a file, which the argument keeps alive. */
-const char *lm_arg_path(lm_call *k, int arg);
+/* The text at idx, which stays alive as long as that, for what ends at a zero byte: it has none.
+** expected: what else is an error. */
+const char *lm_arg_text(lm_call *k, int arg, int idx, const char *expected);
 lm_device *lm_arg_device(lm_call *k, int arg); /* nil: the default one */
 
 bool lm_is_options(lua_State *L, int idx); /* a table without [1] */

@@ -19,10 +19,8 @@ void lm_read_options(lm_call *k, int arg, const char *const *names, lm_where *w)
         w->options = arg;
         lm_check_options(k, arg, arg, names);
         if (lm_get_option(k, arg, "dtype")) w->dtype = lm_arg_dtype(k, arg, lua_gettop(L));
-        if (lm_get_option(k, arg, "device")) {
-            if (lua_type(L, -1) != LUA_TSTRING) lm_bad_type(k, arg, lua_gettop(L), "device");
-            w->device = lua_tostring(L, -1);
-        }
+        if (lm_get_option(k, arg, "device"))
+            w->device = lm_arg_text(k, arg, lua_gettop(L), "device");
         k->option = NULL;
     }
     if (arg < k->top) lm_bad(k, arg + 1, "no such argument");

@@ -215,7 +215,7 @@ static int to(lua_State *L) {
             if (dtype != LUMA_NDTYPES) lm_bad(&k, arg, "two dtypes");
             dtype = d;
         } else if (!device && (strncmp(s, "cpu", 3) == 0 || strncmp(s, "cuda", 4) == 0)) {
-            device = s;
+            device = lm_arg_text(&k, arg, arg, "device");
             device_arg = arg;
         } else {
             lm_bad(&k, arg, "'%s' is neither a dtype nor a device", lm_brief(L, s));

@@ -66,8 +66,7 @@ static lm_device *device_at(lm_call *k) {
         lm_call_apart(k);
         name = lua_pushfstring(L, "cuda:%I", (LUAI_UACINT)lm_arg_integer(k, 1, 1));
     } else if (!lua_isnoneornil(L, 1)) {
-        if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(k, 1, 1, "device");
-        name = lua_tostring(L, 1);
+        name = lm_arg_text(k, 1, 1, "device");
     }
     luma_status status = lm_device_find(k->c->S, name, &d);
     if (status != LUMA_OK) {

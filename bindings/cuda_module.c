@@ -319,8 +319,8 @@ static int find_kernel(lua_State *L) {
     lm_call k;
     int at;
     const module_box *module = check_module(&k, L, "kernel");
-    if (lua_type(L, 2) != LUA_TSTRING) lm_bad_type(&k, 2, 2, "name");
-    luma_status status = lm_user_find(k.c->S, module->m, lua_tostring(L, 2), &at);
+    const char *name = lm_arg_text(&k, 2, 2, "name");
+    luma_status status = lm_user_find(k.c->S, module->m, name, &at);
     if (status != LUMA_OK) lm_raise(&k, status);
     kernel_box *box = lua_newuserdatauv(L, sizeof *box, 1);
     box->module = module;
@@ -415,10 +415,7 @@ static int read_list(lm_call *k, int idx, const char **options) {
 static lm_device *read_device(lm_call *k, int idx) {
     lm_device *d;
     const char *name = "cuda";
-    if (lm_get_option(k, idx, "device")) {
-        if (lua_type(k->L, -1) != LUA_TSTRING) lm_bad_type(k, 2, lua_gettop(k->L), "device");
-        name = lua_tostring(k->L, -1);
-    }
+    if (lm_get_option(k, idx, "device")) name = lm_arg_text(k, 2, lua_gettop(k->L), "device");
     luma_status status = lm_device_find(k->c->S, name, &d);
     if (status != LUMA_OK) {
         k->c->S->argument = 0; /* the option is no argument of its own */
@@ -456,8 +453,7 @@ static int module(lua_State *L) {
     lm_call_open(&k, L, lm_enter(L), "module");
     luaL_checkstack(L, OPTIONS + 20, NULL);
     lua_settop(L, 2);
-    if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(&k, 1, 1, "CUDA C or PTX as a string");
-    if (strlen(lua_tostring(L, 1)) != lua_rawlen(L, 1)) lm_bad(&k, 1, "the text has a zero byte");
+    lm_arg_text(&k, 1, 1, "CUDA C or PTX as a string");
     if (!lua_isnil(L, 2) && !lua_istable(L, 2)) lm_bad_type(&k, 2, 2, "table of options");
     int idx = lua_istable(L, 2) ? 2 : 0;
     lm_check_options(&k, 2, idx, names);

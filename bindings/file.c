@@ -28,7 +28,7 @@ static int load(lua_State *L) {
     int tried = 0;
     luma_status status;
     lm_call_open(&k, L, c, "load");
-    const char *path = lm_arg_path(&k, 1);
+    const char *path = lm_arg_text(&k, 1, 1, "string");
     holder *h = lua_newuserdatauv(L, sizeof *h, 0);
     memset(h, 0, sizeof *h);
     h->c = c;
@@ -151,6 +151,7 @@ static void read_metadata(lm_call *k, request *r, int idx) {
         if (lua_type(L, -1) != LUA_TSTRING)
             lm_bad(k, 3, "metadata '%s' is a %s: a string expected",
                    lm_brief(L, lua_tostring(L, held + 2)), luaL_typename(L, held + 3));
+        lm_arg_text(k, 3, lua_gettop(L), "text");
         /* a finalizer may take both out of the caller's table: the one at held keeps them alive */
         r->metadata[i] = (luma_pair){lua_tostring(L, -2), lua_tostring(L, -1)};
         lua_rawseti(L, held, 2 * i + 1);
@@ -167,7 +168,7 @@ static int save(lua_State *L) {
     int tried = 0;
     luma_status status;
     lm_call_open(&k, L, c, "save");
-    const char *path = lm_arg_path(&k, 1);
+    const char *path = lm_arg_text(&k, 1, 1, "string");
     lua_settop(L, 3);
     read_names(&k, &r);
     if (!lua_isnil(L, 3)) {

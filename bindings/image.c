@@ -11,7 +11,7 @@ static int read_png(lua_State *L) {
     int tried = 0;
     luma_status status;
     lm_call_open(&k, L, c, "load");
-    const char *path = lm_arg_path(&k, 1);
+    const char *path = lm_arg_text(&k, 1, 1, "string");
     unsigned format = (unsigned)luaL_checkinteger(L, 2);
     luma_tensor *out = lm_box_new(L, c);
     do
@@ -25,7 +25,7 @@ static int read_png(lua_State *L) {
 static int write_png(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "save");
-    const char *path = lm_arg_path(&k, 1);
+    const char *path = lm_arg_text(&k, 1, 1, "string");
     const luma_tensor *x = lm_arg_tensor(&k, 2, 2);
     unsigned format = (unsigned)luaL_checkinteger(L, 3);
     if (x->dtype != LUMA_UINT8 || x->layout.ndim != 3 || !luma_is_contiguous(x) ||

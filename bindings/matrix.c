@@ -33,7 +33,7 @@ static int meshgrid(lua_State *L) {
     int n = k.top;
     if (n > 0 && lm_is_options(L, n)) lm_read_options(&k, n--, names, &o);
     if (lm_get_option(&k, o.options, "indexing")) {
-        const char *how = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+        const char *how = lm_arg_text(&k, k.top, lua_gettop(L), "text");
         swap = strcmp(how, "xy") == 0 && n > 1;
         if (strcmp(how, "xy") != 0 && strcmp(how, "ij") != 0)
             lm_bad(&k, k.top, "\"ij\" or \"xy\" expected");

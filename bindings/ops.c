@@ -104,8 +104,7 @@ static void read_word(call *c, int p, int arg, int idx) {
     char words[128] = "text";
     bool choice = c->params[p].type == LM_TYPE_CHOICE;
     if (choice) lm_param_choices(&c->params[p], words, sizeof words);
-    if (lua_type(k->L, idx) != LUA_TSTRING) lm_bad_type(k, arg, idx, words);
-    a->text = lua_tostring(k->L, idx);
+    a->text = lm_arg_text(k, arg, idx, words);
     a->i = choice ? lm_param_choice(&c->params[p], a->text) : 0;
     if (a->i < 0) lm_bad(k, arg, "%s expected, got '%s'", words, lm_brief(k->L, a->text));
 }
@@ -116,7 +115,7 @@ static void read_padding(call *c, lm_arg *a, int arg, int idx) {
         a->list = lm_arg_list(k, arg, idx, &a->n);
         return;
     }
-    a->text = lua_tostring(k->L, idx);
+    a->text = lm_arg_text(k, arg, idx, "text");
     if (strcmp(a->text, "same") != 0 && strcmp(a->text, "valid") != 0)
         lm_bad(k, arg, "\"same\", \"valid\", an integer or a list expected, got '%s'",
                lm_brief(k->L, a->text));
@@ -526,7 +525,7 @@ static void choose_row(call *c) {
     int idx = c->k.top;
     const turn *t = turn_of(c->op);
     if (t && has_option(c, t->option)) {
-        const char *word = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+        const char *word = lm_arg_text(&c->k, idx, lua_gettop(L), "text");
         int k = 0;
         while (k < 2 && strcmp(word, t->words[k]) != 0)
             k++;
@@ -573,9 +572,9 @@ static void check_special(call *c) {
     choose_row(c);
     if (c->op == LM_OP_tensordot) split_dims(c);
     if (c->op == LM_OP_norm && lua_type(L, 2) == LUA_TSTRING) {
-        if (strcmp(lua_tostring(L, 2), "fro") != 0)
-            lm_bad(&c->k, 2, "a number or \"fro\" (2) expected, got '%s'",
-                   lm_brief(L, lua_tostring(L, 2)));
+        const char *word = lm_arg_text(&c->k, 2, 2, "text");
+        if (strcmp(word, "fro") != 0)
+            lm_bad(&c->k, 2, "a number or \"fro\" (2) expected, got '%s'", lm_brief(L, word));
         lua_pushinteger(L, 2);
         lua_replace(L, 2);
     }

@@ -139,8 +139,7 @@ static int manual_seed(lua_State *L) {
 
 static const char *device_at(lm_call *k, int arg) {
     if (lua_isnoneornil(k->L, arg)) return NULL;
-    if (lua_type(k->L, arg) != LUA_TSTRING) lm_bad_type(k, arg, arg, "device");
-    return lua_tostring(k->L, arg);
+    return lm_arg_text(k, arg, arg, "device");
 }
 
 static int get_rng_state(lua_State *L) {

@@ -89,8 +89,8 @@ static int get_default_dtype(lua_State *L) {
 static int set_default_device(lua_State *L) {
     lm_call k;
     lm_call_open(&k, L, lm_enter(L), "set_default_device");
-    if (lua_type(L, 1) != LUA_TSTRING) lm_bad_type(&k, 1, 1, "device");
-    luma_status status = luma_set_default_device(k.c->S, lua_tostring(L, 1));
+    const char *name = lm_arg_text(&k, 1, 1, "device");
+    luma_status status = luma_set_default_device(k.c->S, name);
     k.c->S->argument = 1;
     if (status != LUMA_OK) lm_raise(&k, status);
     return 0;

@@ -223,6 +223,28 @@ describe("an argument that is not given", function()
 end)
 
 describe("a text of the user in a message", function()
+  it("ends where Lua says, not at a zero byte", function()
+    local x = luma.ones(2, 2)
+    for i, f in ipairs {
+      function() luma.zeros(2, {dtype = "float32\0"}) end,
+      function() luma.set_default_dtype "float64\0" end,
+      function() luma.einsum("ij,jk->ik\0", x, x) end,
+      function() luma.zeros(2, {device = "cpu\0"}) end,
+      function() x:to "cpu\0" end,
+      function() x:gelu {approximate = "tanh\0"} end,
+      function() x:scatter_reduce(1, luma.tensor {{1, 1}}, x, {reduce = "sum\0"}) end,
+      function() x:norm "fro\0" end,
+      function() luma.meshgrid(x[1], x[1], {indexing = "ij\0"}) end,
+      function() luma.get_rng_state "cpu\0" end,
+      function() luma.save("t.safetensors", {x = x}, {metadata = {a = "b\0c"}}) end,
+      function() luma.conv1d(luma.ones(1, 1, 3), luma.ones(1, 1, 2), {padding = "same\0"}) end,
+      function() luma.load "a\0b.npy" end,
+      function() luma.set_default_device "cpu\0" end,
+    } do
+      check.raises(i <= 2 and "" or "zero byte", f)
+    end
+  end)
+
   it("is cut, and stays on one line", function()
     local long = ("é"):rep(5000)
     local attempts = {
