@@ -125,7 +125,7 @@ typedef struct {
 typedef struct {
     int dim;
     bool descending;
-    int64_t k; /* how many are wanted of each row */
+    int64_t from, k; /* k of each row are wanted, from this place of the order on, counted from 0 */
     int index_base;
     luma_tensor values, positions, x; /* values or positions: storage NULL when not wanted */
 } lm_sort;

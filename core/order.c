@@ -74,17 +74,14 @@ static luma_scalar whole(int64_t i) {
 static luma_status kth(luma_state *S, luma_tensor outs[2], const line *l, const luma_tensor *x,
                        int64_t k) {
     lm_pair p;
-    luma_tensor sorted[2] = {LUMA_NEW, LUMA_NEW};
+    luma_tensor one[2] = {LUMA_NEW, LUMA_NEW};
     LM_TRY(lm_pair_open(S, &p, outs, x, l->ndim, l->shape));
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *value = lm_temp(&s), *place = lm_temp(&s);
-    LM_DO(&s, luma_topk(S, sorted, &l->x, k, l->dim, false));
-    LM_DO(&s, luma_narrow(S, value, &sorted[0], l->dim, k - 1, 1));
-    LM_DO(&s, luma_narrow(S, place, &sorted[1], l->dim, k - 1, 1));
-    luma_status status = put_pair(S, l, &p, &s, value, place);
-    luma_release(S, &sorted[0]);
-    luma_release(S, &sorted[1]);
+    LM_DO(&s, lm_sort_place(S, one, &l->x, l->dim, k - 1));
+    luma_status status = put_pair(S, l, &p, &s, &one[0], &one[1]);
+    luma_release(S, &one[0]);
+    luma_release(S, &one[1]);
     return status;
 }
 
@@ -102,28 +99,50 @@ luma_status luma_kthvalue(luma_state *S, luma_tensor outs[2], const luma_tensor 
 
 /* ---- median ---- */
 
-/* The place, counted from the index base, of the median of each line of n, some of which are NaN and
-** stand last: the first NaN if there is one, or the median of the rest. */
-static luma_status median_places(luma_state *S, luma_tensor *out, const line *l,
-                                 const luma_tensor *nans, bool ignore) {
+/* Of floats: of each line its first NaN, or what stands in the middle. */
+static luma_status median_or_nan(luma_state *S, luma_tensor outs[2], const line *l,
+                                 const luma_tensor *x) {
+    lm_pair p;
+    luma_tensor middle[2] = {LUMA_NEW, LUMA_NEW}, undefined = luma_number((double)NAN);
+    int64_t d = l->dim;
+    LM_TRY(lm_pair_open(S, &p, outs, x, l->ndim, l->shape));
     lm_scope s;
     lm_scope_open(&s, S);
-    luma_tensor *t = lm_temp(&s), *u = lm_temp(&s), *none = lm_temp(&s);
-    luma_tensor n = luma_integer(l->n + S->index_base), zero = luma_integer(0);
-    luma_tensor two = luma_integer(2), base = luma_integer(S->index_base);
-    luma_tensor middle = luma_integer((l->n - 1) / 2 + S->index_base);
-    if (ignore) { /* max(n - nans - 1, 0) / 2 */
-        n = luma_integer(l->n - 1);
-        LM_DO(&s, luma_sub(S, t, &n, nans));
-        LM_DO(&s, luma_maximum(S, u, t, &zero));
-        LM_DO(&s, luma_floor_div(S, none, u, &two));
-        LM_DO(&s, luma_add(S, out, none, &base));
-    } else {
-        LM_DO(&s, luma_sub(S, t, &n, nans));
-        LM_DO(&s, luma_gt(S, u, nans, &zero));
-        LM_DO(&s, luma_where(S, out, u, t, &middle));
-    }
-    return lm_scope_close(&s);
+    luma_tensor *nan = lm_temp(&s), *some = lm_temp(&s), *first = lm_temp(&s);
+    luma_tensor *value = lm_temp(&s), *place = lm_temp(&s);
+    LM_DO(&s, luma_isnan(S, nan, &l->x));
+    LM_DO(&s, luma_any(S, some, nan, 1, &d, true));
+    LM_DO(&s, luma_argmax(S, first, nan, 1, &d, true));
+    LM_DO(&s, lm_sort_place(S, middle, &l->x, l->dim, (l->n - 1) / 2));
+    LM_DO(&s, luma_where(S, value, some, &undefined, &middle[0]));
+    LM_DO(&s, luma_where(S, place, some, first, &middle[1]));
+    luma_status status = put_pair(S, l, &p, &s, value, place);
+    luma_release(S, &middle[0]);
+    luma_release(S, &middle[1]);
+    return status;
+}
+
+/* Of floats, without the nans: there may be another number of them in each line, and they stand last. */
+static luma_status median_of_rest(luma_state *S, luma_tensor outs[2], const line *l,
+                                  const luma_tensor *x) {
+    lm_pair p;
+    luma_tensor sorted[2] = {LUMA_NEW, LUMA_NEW};
+    luma_tensor last = luma_integer(l->n - 1), zero = luma_integer(0), two = luma_integer(2);
+    luma_tensor base = luma_integer(S->index_base);
+    int64_t d = l->dim;
+    LM_TRY(lm_pair_open(S, &p, outs, x, l->ndim, l->shape));
+    lm_scope s;
+    lm_scope_open(&s, S);
+    luma_tensor *nan = lm_temp(&s), *nans = lm_temp(&s), *most = lm_temp(&s), *n = lm_temp(&s);
+    luma_tensor *middle = lm_temp(&s), *at = lm_temp(&s);
+    LM_DO(&s, luma_isnan(S, nan, &l->x));
+    LM_DO(&s, luma_sum(S, nans, nan, 1, &d, true));
+    LM_DO(&s, luma_sub(S, n, &last, nans));
+    LM_DO(&s, luma_maximum(S, most, n, &zero));
+    LM_DO(&s, luma_floor_div(S, middle, most, &two));
+    LM_DO(&s, luma_add(S, at, middle, &base));
+    LM_DO(&s, luma_sort(S, sorted, &l->x, d, false));
+    return put_sorted(S, l, &p, &s, sorted, at);
 }
 
 static luma_status median(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int64_t dim,
@@ -132,18 +151,7 @@ static luma_status median(luma_state *S, luma_tensor outs[2], const luma_tensor 
     LM_TRY(line_of(S, &l, x, 2, dim, keepdim));
     if (l.n == 0) return no_elements(S, &l);
     if (!lm_dtype_is_float(x->dtype)) return kth(S, outs, &l, x, (l.n - 1) / 2 + 1);
-    lm_pair p;
-    luma_tensor sorted[2] = {LUMA_NEW, LUMA_NEW};
-    int64_t d = l.dim;
-    LM_TRY(lm_pair_open(S, &p, outs, x, l.ndim, l.shape));
-    lm_scope s;
-    lm_scope_open(&s, S);
-    luma_tensor *nan = lm_temp(&s), *nans = lm_temp(&s), *at = lm_temp(&s);
-    LM_DO(&s, luma_isnan(S, nan, &l.x));
-    LM_DO(&s, luma_sum(S, nans, nan, 1, &d, true));
-    LM_DO(&s, median_places(S, at, &l, nans, ignore));
-    LM_DO(&s, luma_sort(S, sorted, &l.x, d, false));
-    return put_sorted(S, &l, &p, &s, sorted, at);
+    return (ignore ? median_of_rest : median_or_nan)(S, outs, &l, x);
 }
 
 /* Of all elements: one 0-d value. */

@@ -7,6 +7,10 @@
 
 typedef enum { LM_LINEAR, LM_LOWER, LM_HIGHER, LM_MIDPOINT, LM_NEAREST } lm_interpolation;
 
+/* Of each line along dim the element at a place of its order, counted from 0, and its position: results
+** with size 1 along dim. (sort.c) */
+luma_status lm_sort_place(luma_state *S, luma_tensor outs[2], const luma_tensor *x, int dim,
+                          int64_t place);
 /* sort without positions. (sort.c) */
 luma_status lm_sort_values(luma_state *S, luma_tensor *out, const luma_tensor *x, int dim);
 /* Along dim: true where an element differs from the one before it, and at the first. All NaN are one

@@ -120,6 +120,42 @@ describe("at a place of the order", function()
     end
   end)
 
+  it("kthvalue is what sort has at that place", function()
+    local dtypes = {"int16", "float64", "float32", "bool", "uint8", "int64", "bfloat16"}
+    local sizes, all = {201, 2049, 9000, 1, 5, 33, 200, 70000}, luma.get_default_device() == "cpu"
+    for _, dtype in ipairs(all and dtypes or {table.unpack(dtypes, 1, 2)}) do
+      for _, n in ipairs(all and sizes or {table.unpack(sizes, 1, 3)}) do
+        for _, range in ipairs {2, 300, 1 << 40} do
+          luma.manual_seed(math.random(1 << 30))
+          local x = luma.randint(-range, range, {n}):to "float64":mul(range > 300 and 0.37 or 1)
+          if dtype:find "float" then x:masked_fill_(luma.rand(n):lt(1 / n), nan) end
+          x = x:to(dtype)
+          local sorted, places = x:sort()
+          for _, k in ipairs {1, 2, n // 4, n // 2, n // 2 + 1, n - 1, n, math.random(n), math.random(n)} do
+            if k >= 1 and k <= n then
+              local v, p = x:kthvalue(k)
+              if places[k] ~= p:item() or not same(sorted[k], v:item()) then
+                fail("%s: %d of %d up to %d gives %s, at %d", dtype, k, n, range, v:item(), p:item())
+              end
+            end
+          end
+          if n % 3 == 0 then
+            local k = math.random(n // 3)
+            local v, p = x:reshape(3, -1):kthvalue(k, 2)
+            local rows, at = x:reshape(3, -1):sort(2)
+            for i = 1, 3 do
+              if at[i][k] ~= p[i] or not same(rows[i][k], v[i]) then
+                fail("%s: %d of row %d of 3 of %d", dtype, k, i, n // 3)
+              end
+            end
+          end
+          local middle = x:isnan():any() and nan or sorted[(n + 1) // 2]
+          if not same(middle, x:median():item()) then fail("%s: median of %d", dtype, n) end
+        end
+      end
+    end
+  end)
+
   it("of 0-d tensors; defaults; results that are given", function()
     local v, p = T(3):kthvalue(1)
     assert.same({3, 1}, {v:item(), p:item()})

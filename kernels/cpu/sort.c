@@ -38,6 +38,7 @@ typedef struct {
     char *words, *other; /* n words each; sorting swaps them */
     int64_t *tables;     /* 1 << MAX_BITS counts for each chunk */
     int64_t n;           /* words that count */
+    int64_t from;        /* the first of them that is wanted, once they are in order */
     int shift, bits;
 } row;
 
@@ -135,8 +136,10 @@ static void sort_words(row *r) {
 
 /* ---- selection -------------------------------------------------------------------------------*/
 
-/* Leaves the `wanted` first words, not in order. From the highest digit on: words below the digit
-** in which the last wanted one lies are in, those above are out, the rest is looked at again. */
+/* Leaves the words that come to stand at places r->from .. wanted - 1, not in order, and may leave some
+** that stand before. From the highest digit on: of words with another digit than the last wanted one
+** those below are in, or out where all of them stand before r->from, those above are out; the rest is
+** looked at again. */
 static void select_words(row *r, int64_t wanted) {
     const lm_sort_words *k = r->j->k;
     const int64_t size = (int64_t)k->size;
@@ -150,17 +153,25 @@ static void select_words(row *r, int64_t wanted) {
             k->count(n - i < PIECE ? n - i : PIECE, r->words + i * size, r->shift, r->bits,
                      r->tables);
         }
-        int64_t digit = 0, below = 0, kept = 0;
+        int64_t digit = 0, below = 0, kept = 0, in = taken;
         while (below + r->tables[digit] < wanted - taken)
             below += r->tables[digit++];
+        if (r->tables[digit] == n) continue; /* of all words */
         for (int64_t i = 0; i < n; i += PIECE) {
             if (stop(r->j)) return;
             int64_t same = k->sift(n - i < PIECE ? n - i : PIECE, r->words + i * size, r->shift,
-                                   r->bits, (uint64_t)digit, r->other, &taken);
+                                   r->bits, (uint64_t)digit, r->other, &in);
             memmove(r->words + kept * size, r->words + i * size, (size_t)(same * size));
             kept += same;
         }
         n = kept;
+        if (taken + below > r->from) {
+            taken = in;
+        } else {
+            r->from -= taken + below;
+            wanted -= taken + below;
+            taken = 0;
+        }
     }
     /* equal keys, in order of position */
     memcpy(r->other + taken * size, r->words, (size_t)((wanted - taken) * size));
@@ -196,7 +207,7 @@ static void give_part(void *ctx, int64_t lo, int64_t hi) {
     int log = __builtin_ctzll(lm_dtype_size(r->j->s->x.dtype));
     for (int64_t i = lo; i < hi && !stop(r->j); i += PIECE) {
         int64_t n = hi - i < PIECE ? hi - i : PIECE;
-        const char *words = r->words + i * (int64_t)k->size;
+        const char *words = r->words + (r->from + i) * (int64_t)k->size;
         if (g->positions)
             k->positions(n, words, r->j->s->index_base, g->positions + i * g->sp, g->sp);
         if (g->values) k->values[log](n, words, r->x, r->sx, g->values + i * g->sv, g->sv);
@@ -229,9 +240,10 @@ static void sort_row(job *j, int64_t number, char *scratch) {
              .words = scratch,
              .other = scratch + bytes,
              .tables = (int64_t *)(void *)(scratch + 2 * bytes),
-             .n = j->n};
+             .n = j->n,
+             .from = s->from};
     each_chunk(&r, make_chunks);
-    if (j->n > MERGE_MAX && s->k <= j->n / 4) select_words(&r, s->k);
+    if (j->n > MERGE_MAX && s->k <= j->n / 4) select_words(&r, s->from + s->k);
     sort_words(&r);
     if (!stop(j)) give(&r, number);
 }

@@ -243,7 +243,8 @@ enum {
 
 /* ---- sort ---- */
 
-/* Rows of x, `rows` of them from number `first` on, and the first k elements of each in order.
+/* Rows of x, `rows` of them from number `first` on, and the first k elements of each in order, of
+** which those before number `from` are not given.
 ** Strides in bytes; those of rows go with the walk over all rows. */
 typedef struct {
     const void *x;
@@ -251,7 +252,7 @@ typedef struct {
     lm_walk walk;
     int64_t x_row[LM_WALK_DIMS], values_row[LM_WALK_DIMS], positions_row[LM_WALK_DIMS];
     int64_t x_step, values_step, positions_step;
-    int64_t n, k, first, rows;
+    int64_t n, k, from, first, rows;
     const void *keys, *at; /* unless NULL: keys of n elements of each row, and their positions */
     uint64_t flip;         /* what turns keys round: 0 or all ones */
     int32_t dtype, log, index_base; /* luma_dtype; its bytes are 1 << log */

@@ -53,7 +53,8 @@ static void plan(job *j, const lm_sort *s) {
     lm_args_sort *a = &j->args;
     size_t size = lm_dtype_size(s->x.dtype);
     *a = (lm_args_sort){.n = s->x.layout.shape[s->dim],
-                        .k = s->k,
+                        .k = s->from + s->k,
+                        .from = s->from,
                         .flip = s->descending ? UINT64_MAX >> (64 - 8 * size) : 0,
                         .dtype = (int32_t)s->x.dtype,
                         .log = __builtin_ctzll(size),

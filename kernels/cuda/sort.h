@@ -37,7 +37,7 @@ LM_FN void sort_move(int log, const char *x, char *y) {
     }
 }
 
-/* Where a row lies, and element `at` of it as number `j` of its result. */
+/* Where a row lies, and element `at` of it as number `j` of its order. */
 typedef struct {
     const char *x;
     char *values, *positions;
@@ -59,10 +59,12 @@ typedef struct {
     } while (0)
 #define SORT_GIVE(a, row, j, at)                                                                   \
     do {                                                                                           \
+        int64_t to_ = (j) - (a).from;                                                              \
+        if (to_ < 0) break;                                                                        \
         if ((row).values)                                                                          \
-            sort_move((a).log, (row).x + (at) * (a).x_step, (row).values + (j) * (a).values_step); \
+            sort_move((a).log, (row).x + (at) * (a).x_step, (row).values + to_ * (a).values_step); \
         if ((row).positions)                                                                       \
-            *(int64_t *)(void *)((row).positions + (j) * (a).positions_step) =                     \
+            *(int64_t *)(void *)((row).positions + to_ * (a).positions_step) =                     \
                 (at) + (a).index_base;                                                             \
     } while (0)
 

@@ -105,14 +105,12 @@ static int64_t NAME(sift)(int64_t n, void *words, int shift, int bits, uint64_t 
     WORD *w = words, *below = (WORD *)y + *ny;
     uint64_t mask = (UINT64_C(1) << bits) - 1;
     int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) { /* without branches on the keys */
         WORD x = w[i];
         uint64_t mine = DIGIT(x, shift) & mask;
-        if (mine > digit) continue;
-        if (mine < digit)
-            *below++ = x;
-        else
-            w[kept++] = x;
+        *below = w[kept] = x;
+        below += mine < digit;
+        kept += mine == digit;
     }
     *ny = below - (WORD *)y;
     return kept;
