@@ -329,19 +329,21 @@ static luma_status give(const sum *s, const luma_tensor *all) {
 ** 0. Small floats are rounded once, in the end. */
 static luma_status sum_close(const sum *s, lm_scope *scope, luma_tensor *product) {
     luma_tensor beta = {.number = s->beta}, alpha = {.number = s->alpha};
-    luma_tensor *scaled = lm_temp(scope), *all = product;
+    luma_tensor *all = product;
     const luma_tensor *x = s->x;
+    const bool adds = !is_number(s->beta, 0);
     if (!is_number(s->alpha, 1)) LM_DO(scope, luma_mul(s->S, product, product, &alpha));
-    if (!is_number(s->beta, 0) && !is_number(s->beta, 1)) {
+    if (adds && !is_number(s->beta, 1)) {
+        luma_tensor *scaled = lm_temp(scope);
         x = lm_temp_cast(scope, x, lm_dtype_wide(x->dtype));
         LM_DO(scope, luma_mul(s->S, scaled, x, &beta));
         x = scaled;
     }
-    if (!is_number(s->beta, 0) && s->dtype == lm_dtype_wide(s->dtype)) {
+    if (adds && s->dtype == lm_dtype_wide(s->dtype)) {
         LM_DO(scope, add_up(s, x, product));
         return lm_scope_close(scope);
     }
-    if (!is_number(s->beta, 0)) {
+    if (adds) {
         all = lm_temp(scope);
         LM_DO(scope, luma_add(s->S, all, x, product));
     }

@@ -1,5 +1,5 @@
 /* order.c -- what stands at a place of the order along a dim: kthvalue, median, mode, quantile.
-** Made of sort and topk. Layer: core. */
+** Made of sorted lines. Layer: core. */
 #include <math.h>
 
 #include "compose.h"
