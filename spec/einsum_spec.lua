@@ -207,6 +207,8 @@ it("errors point at the letter", function()
   raises("bad argument #1 to 'einsum' ('ij,jk->il': 'l' at 9 stands in no term of a tensor)",
     "ij,jk->il", a, b)
   raises("'ij,jk->iki': 'i' at 10 stands twice in the result", "ij,jk->iki", a, b)
+  -- looks like one product of matrices
+  raises("'ij,ji->ii': 'i' at 9 stands twice in the result", "ij,ji->ii", luma.ones(2, 2), luma.ones(2, 2))
   raises("'i j,j;k': ';' at 6, where", "i j,j;k", a, b)
   raises("'ij,jk-ik': 'i' at 7, where '>' was expected", "ij,jk-ik", a, b)
   raises("'ij,jk-' ends where '>' was expected", "ij,jk-", a, b)
